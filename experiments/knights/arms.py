@@ -1,0 +1,283 @@
+"""The four arms: how much of the puzzle the model carries, and how much the harness.
+
+reasoning: the model does everything. program: it writes the solver's input. sentence: it puts each sentence into
+logic. clauses: it reads one clause at a time, and code does the rest. Every arm is a `Loop`; only `clauses` turns
+more than once. No arm sees the solution: the judge asks whether there is exactly one, not whether it is right.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from pydantic_ai.models import Model
+
+from loopkit.gates import MaxIterations, Threshold
+from loopkit.loop import Failure, Feedback, History, Loop, Verdict
+from loopkit.models import ask
+from loopkit.sandbox import run_python
+
+from . import prompts
+from .answers import AnswerError, parse
+from .cutting import CutError, cut, sentences
+from .logic import Atom, Formula, Statement, solve
+from .puzzles import Puzzle
+
+Arm = Literal["reasoning", "program", "sentence", "clauses"]
+ARMS: tuple[Arm, ...] = get_args(Arm)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """One statement as the model read it. A candidate of `sentence` and `clauses` is a tuple of these."""
+
+    text: str
+    """The sentence of the puzzle."""
+    speaker: str
+    form: str
+    clauses: tuple[str, ...]
+    """What there was to read, a part for each line."""
+    lines: tuple[str, ...]
+    """What the model read: members of `prompts.literals`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solved:
+    """What code made of a candidate."""
+
+    solutions: tuple[Mapping[str, bool], ...]
+    statements: int = 1
+    astray: tuple[str, ...] = ()
+    """Sentences of which a part was read as being about somebody whom that part does not mention."""
+
+
+def make(arm: Arm, puzzle: Puzzle, model: Model, *, max_iterations: int) -> Loop:
+    """The loop of one arm on one puzzle."""
+
+    def loop(propose: Callable[..., Any], execute: Callable[..., Any], turns: int = 1) -> Loop:
+        return Loop(propose=propose, execute=execute, judge=judge, gates=[Threshold(1.0), MaxIterations(turns)])
+
+    match arm:
+        case "reasoning":
+            return loop(_reason(puzzle, model), lambda text: _answer_in(text, puzzle))
+        case "program":
+            return loop(_write_program(puzzle, model), run_program)
+        case "sentence":
+            return loop(_read_sentences(puzzle, model), lambda readings: solve_readings(readings, puzzle))
+        case "clauses":
+            read = _read_clauses(puzzle, model)
+            return loop(read, lambda readings: solve_readings(readings, puzzle), max_iterations)
+    raise ValueError(f"arm must be one of {', '.join(ARMS)}, got {arm!r}")
+
+
+def judge(_: Any, solved: Solved) -> Verdict:
+    """Full marks for exactly one solution with every statement accounted for."""
+    found = len(solved.solutions)
+    unique = 1 / found if found else 0.0
+    accounted = 1 - len(solved.astray) / solved.statements
+    blocking = [f"it is not about the person named: {text}" for text in solved.astray]
+    if found != 1:
+        blocking.append("no assignment of roles fits" if not found else f"{found} assignments of roles fit, not one")
+    return Verdict(
+        score=unique * accounted,
+        dimensions={"unique": unique, "accounted": accounted},
+        feedback=Feedback(blocking=tuple(blocking)),
+    )
+
+
+# Longer answers of the embedded model only go round in circles (see README, "what was tried").
+REASONING_TOKENS = 250
+
+# --- reasoning ---------------------------------------------------------------------------------------------
+
+
+def _reason(puzzle: Puzzle, model: Model) -> Callable[..., Any]:
+    told = [f"{name} is {puzzle.roles.a(truth)}." for name, truth in zip(puzzle.names, puzzle.solution, strict=True)]
+
+    async def propose(goal: Any, history: History) -> str:
+        return await ask(
+            model,
+            puzzle.quiz,
+            instructions=prompts.REASONING_INSTRUCTIONS,
+            examples=prompts.REASONING_EXAMPLES,
+            max_tokens=REASONING_TOKENS,
+            expected="Answer: " + " ".join(told),
+        )
+
+    return propose
+
+
+def _answer_in(text: str, puzzle: Puzzle) -> Solved:
+    try:
+        return Solved(solutions=(parse(text, puzzle.names, puzzle.roles),))
+    except AnswerError as error:
+        raise Failure(error.kind, error.detail) from error
+
+
+# --- program -----------------------------------------------------------------------------------------------
+
+
+def _write_program(puzzle: Puzzle, model: Model) -> Callable[..., Any]:
+    async def propose(goal: Any, history: History) -> str:
+        answer = await ask(
+            model,
+            puzzle.quiz,
+            instructions=prompts.PROGRAM_INSTRUCTIONS,
+            examples=prompts.PROGRAM_EXAMPLES,
+            max_tokens=80 + 60 * len(puzzle.names),  # about twice what a right program takes
+            expected=prompts.program(puzzle.names, puzzle.statements) if puzzle.statements else None,
+        )
+        return program_in(answer)
+
+    return propose
+
+
+def program_in(answer: str) -> str:
+    """The program in a model's answer: the first fenced block, or all of it. Failure(`malformed`) if it is not Python."""
+    fenced = re.search(r"```(?:python)?\s*\n(.*?)(?:```|\Z)", answer, re.DOTALL | re.IGNORECASE)
+    code = fenced[1] if fenced else answer
+    if not code.strip():
+        raise Failure("empty", "a fence with no program in it")
+    try:
+        ast.parse(code)
+    except (SyntaxError, ValueError) as error:  # ValueError: a NUL character
+        raise Failure("malformed", f"not Python: {error}", answer=answer) from error
+    return code
+
+
+async def run_program(code: str) -> Solved:
+    """Run it and read the solutions it printed. Failure: `timeout`, `crashed`, or `no answer` when it printed none."""
+    run = await run_python(code, timeout=10)
+    if run.ended == "timeout":
+        raise Failure("timeout", f"no end after {run.seconds:.0f} s")
+    if run.ended == "error":
+        raise Failure("crashed", run.stderr.strip().rpartition("\n")[2] or "no message")
+    printed = run.stdout.strip().rpartition("\n")[2]
+    try:
+        found = ast.literal_eval(printed)
+    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+        raise Failure("no answer", f"printed {printed[:80]!r}") from error
+    if not isinstance(found, list) or not all(_is_assignment(solution) for solution in found):
+        raise Failure("no answer", f"printed {printed[:80]!r}, not a list of assignments")
+    return Solved(solutions=tuple(found))
+
+
+def _is_assignment(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(k, str) and isinstance(v, bool) for k, v in value.items())
+
+
+# --- sentence and clauses ----------------------------------------------------------------------------------
+
+
+def _read_sentences(puzzle: Puzzle, model: Model) -> Callable[..., Any]:
+    async def read(text: str, known: Statement | None) -> Reading:
+        answer = await ask(
+            model,
+            text,
+            output=prompts.sentence_model(puzzle.names, puzzle.roles),
+            instructions=prompts.SENTENCE_INSTRUCTIONS,
+            examples=prompts.SENTENCE_EXAMPLES,
+            max_tokens=120,
+            expected=known and prompts.sentence_answer(known, puzzle.roles),
+        )
+        lines = (answer.first,) if answer.second is None or answer.form == "one" else (answer.first, answer.second)
+        return Reading(text=text, speaker=answer.speaker, form=answer.form, clauses=(text,) * len(lines), lines=lines)
+
+    async def propose(goal: Any, history: History) -> tuple[Reading, ...]:
+        said = _cut_or_fail(lambda: sentences(puzzle.quiz, puzzle.names, puzzle.roles))
+        known = _known(puzzle, len(said))
+        return tuple(await asyncio.gather(*(read(one.text, gold) for one, gold in zip(said, known, strict=True))))
+
+    return propose
+
+
+# A second look at a clause is taken at this temperature: at 0 it would come out as before.
+SECOND_LOOK = 0.7
+
+
+def _read_clauses(puzzle: Puzzle, model: Model) -> Callable[..., Any]:
+    lines = Literal[tuple(prompts.literals(puzzle.names, puzzle.roles))]
+
+    async def read(clause: str, known: Atom | None, turn: int, rejected: str | None, why: str) -> str:
+        # Rejected readings are shown as turns of the conversation, with what was wrong with them.
+        earlier = ((clause, rejected),) if rejected else ()
+        return await ask(
+            model,
+            f"{why} Read again: {clause}" if rejected else clause,
+            output=lines,
+            instructions=prompts.CLAUSE_INSTRUCTIONS,
+            examples=prompts.CLAUSE_EXAMPLES + earlier,
+            temperature=SECOND_LOOK if rejected else 0.0,
+            seed=turn,
+            max_tokens=60,
+            expected=known and prompts.line(known, puzzle.roles),
+        )
+
+    async def propose(goal: Any, history: History) -> tuple[Reading, ...]:
+        cuts = _cut_or_fail(lambda: cut(puzzle.quiz, puzzle.names, puzzle.roles))
+        last = history[-1] if history else None
+        before: Sequence[Reading | None] = last.candidate if last and last.candidate else [None] * len(cuts)
+        known = _known(puzzle, len(cuts))
+
+        async def reading(index: int) -> Reading:
+            statement, gold, old = cuts[index], known[index], before[index]
+            astray = last.observation.astray if old and last.observation else ()
+            if old and astray and old.text not in astray:
+                return old  # nothing was said against this one
+            why = "That is not about the person named." if astray else "That does not fit the other statements."
+            atoms = gold.formula.atoms if gold and len(gold.formula.atoms) == len(statement.clauses) else None
+            if gold and gold.formula.form == "not":
+                atoms = (Atom(gold.formula.atoms[0].person, not gold.formula.atoms[0].truthful),)
+            read_lines = await asyncio.gather(
+                *(
+                    read(clause, atoms and atoms[i], len(history), old and old.lines[i], why)
+                    for i, clause in enumerate(statement.clauses)
+                )
+            )
+            return Reading(
+                text=statement.text,
+                speaker=statement.speaker,
+                form=statement.form,
+                clauses=statement.clauses,
+                lines=tuple(read_lines),
+            )
+
+        return tuple(await asyncio.gather(*map(reading, range(len(cuts)))))
+
+    return propose
+
+
+def solve_readings(readings: Sequence[Reading], puzzle: Puzzle) -> Solved:
+    """Assemble the statements and find every assignment under which all of them fit."""
+    meaning = prompts.literals(puzzle.names, puzzle.roles)
+    statements, astray = [], []
+    for reading in readings:
+        atoms = tuple(meaning[line] for line in reading.lines)
+        # Who is meant must stand in the text; that is all the harness knows of it.
+        if any(atom.person not in clause for atom, clause in zip(atoms, reading.clauses, strict=True)):
+            astray.append(reading.text)
+        form = reading.form if len(atoms) > 1 else "atom"
+        statements.append(Statement(reading.speaker, Formula(form, atoms)))
+    found = solve(puzzle.names, statements)
+    return Solved(solutions=tuple(found), statements=max(1, len(readings)), astray=tuple(dict.fromkeys(astray)))
+
+
+def _cut_or_fail(cutting: Callable[[], list[Any]]) -> list[Any]:
+    try:
+        found = cutting()
+    except CutError as error:
+        raise Failure("uncut", str(error)) from error
+    if not found:
+        raise Failure("uncut", "no statement found in the puzzle")
+    return found
+
+
+def _known(puzzle: Puzzle, count: int) -> Sequence[Statement | None]:
+    """The gold readings, where the puzzle came with them: for `simulated:oracle` alone."""
+    gold = puzzle.statements or ()
+    return gold if len(gold) == count else [None] * count
+

@@ -1,0 +1,33 @@
+"""loopkit: loop, judge and metric primitives for people who want to understand, run and trust agent loops.
+
+    from loopkit import Loop, Threshold, MaxIterations
+
+Names load when they are first used, so that `import loopkit` is quick.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Loop": "loop", "Iteration": "loop", "Outcome": "loop", "StopReason": "loop", "Decision": "loop",
+    "Verdict": "loop", "Feedback": "loop", "Failure": "loop",
+    "Threshold": "gates", "MaxIterations": "gates", "Stagnation": "gates", "Budget": "gates",
+    "Usage": "usage", "spend": "usage", "metered": "usage",
+    "Store": "store", "StoreError": "store",
+    "accuracy": "metrics", "mcnemar": "metrics",
+    "resolve": "models", "ask": "models",
+    "convergence_figure": "views",
+}  # fmt: skip
+__all__ = ["__version__", *_HOME]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'loopkit' has no attribute {name!r}")
+    return getattr(import_module(f"loopkit.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

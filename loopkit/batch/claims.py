@@ -1,0 +1,68 @@
+"""Adjudication: what the records say of each claim."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from loopkit.batch.spec import Claim
+from loopkit.metrics import accuracy, mcnemar
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def adjudicate(claim: Claim, trials: Rows) -> dict[str, Any]:
+    """`supported`, `contradicted` or `not supported`, with p, effect and one plain sentence that says why.
+
+    `trials` are rows with the trial's parameters and its `result`. A failed trial is not right; one that could
+    not run (`error`) is left out, and in a paired comparison so is its partner.
+    """
+    chosen = [row for row in trials if row["result"] != "error" and _matches(row, claim.where)]
+    verdict, p, effect, explained = (
+        _compare(claim, chosen) if claim.over is not None else _bound(claim, chosen)
+    )
+    return {"id": claim.id, "says": claim.says, "verdict": verdict, "p": p, "effect": effect, "explained": explained}
+
+
+def _matches(row: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
+    return all(row.get(key) in (value if isinstance(value, list) else [value]) for key, value in where.items())
+
+
+def _bound(claim: Claim, trials: Rows) -> tuple[str, None, float | None, str]:
+    right = [row["result"] == "correct" for row in trials if row["arm"] == claim.arm]
+    got = accuracy(sum(right), len(right))
+    floor = claim.at_least is not None
+    bound = claim.at_least if floor else claim.at_most
+    if got.low is None:
+        return "not supported", None, None, f"only {got.n} trials of arm {claim.arm}: no interval"
+    above, below = got.low >= bound, got.high <= bound
+    verdict = "supported" if (above if floor else below) else "not supported"
+    if got.high < bound if floor else got.low > bound:
+        verdict = "contradicted"
+    sense = "at least" if floor else "at most"
+    said = f"{got}; the claim asks that the whole 95 % interval be {sense} {bound:.0%}"
+    return verdict, None, got.estimate - bound, said
+
+
+def _compare(claim: Claim, trials: Rows) -> tuple[str, float | None, float | None, str]:
+    first, second = (_by_item(trials, arm) for arm in (claim.arm, claim.over))
+    shared = sorted(first.keys() & second.keys())
+    if not shared:
+        return "not supported", None, None, f"no item was tried by both {claim.arm} and {claim.over}"
+    pair = mcnemar([first[item] for item in shared], [second[item] for item in shared])
+    verdict = "not supported"
+    if pair.p < claim.p_below:
+        verdict = "supported" if pair.effect > 0 else "contradicted"
+    said = (
+        f"on the same {pair.n} items, {claim.arm} alone was right {pair.only_first} times and {claim.over} alone "
+        f"{pair.only_second} times: difference {pair.effect:+.1%}, exact McNemar p = {pair.p:.2g} "
+        f"(the claim asks p < {claim.p_below:g})"
+    )
+    return verdict, pair.p, pair.effect, said
+
+
+def _by_item(trials: Rows, arm: str) -> dict[str, bool]:
+    """Right or not, by all that makes two trials comparable: everything but the arm."""
+    rows: dict[str, bool] = {}
+    for row in trials:
+        if row["arm"] == arm:
+            rows[f"{row['item']}|{row.get('seed')}|{row.get('model')}"] = row["result"] == "correct"
+    return rows

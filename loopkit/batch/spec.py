@@ -1,0 +1,185 @@
+"""What a batch is: read from YAML, checked in full before anything runs."""
+
+import itertools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+
+class SpecError(ValueError):
+    """A batch file, or an override, that cannot be run as it stands. The message lists everything that is wrong."""
+
+
+class Claim(BaseModel):
+    """A sentence made testable, declared before the run. Give exactly one of `over`, `at_least`, `at_most`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    id: str
+    says: str
+    arm: str
+    """The arm the claim is about."""
+    where: dict[str, Any] = {}
+    """Which trials count: parameter = value, or a list of values."""
+    over: str | None = None
+    """Another arm: `arm` is right more often, on the same items at the same seed (exact McNemar)."""
+    p_below: float = Field(default=0.05, gt=0, lt=1)
+    """For `over`."""
+    at_least: float | None = Field(default=None, ge=0, le=1)
+    """The accuracy's whole 95 % interval lies at or above this."""
+    at_most: float | None = Field(default=None, ge=0, le=1)
+    """The accuracy's whole 95 % interval lies at or below this."""
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "Claim":
+        if sum(kind is not None for kind in (self.over, self.at_least, self.at_most)) != 1:
+            raise ValueError(f"claim {self.id!r} must have exactly one of over, at_least, at_most")
+        return self
+
+
+class BatchSpec(BaseModel):
+    """A batch file. `grid` is a list of blocks; each block's lists are multiplied out, its other values are fixed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    experiment: str
+    """A package under `experiments`. Its `Params` (a pydantic model) checks every cell, its `trials(params)` lists them."""
+    notebook: Path
+    """Relative to the batch file."""
+    question: str
+    fixed: dict[str, Any] = {}
+    """Parameters that all cells share."""
+    grid: list[dict[str, Any]] = Field(min_length=1)
+    claims: list[Claim] = []
+    group_by: list[str] = []
+    """Parameters that split the summary's `groups`, beside experiment, arm and model."""
+    timeout: float = Field(default=3600, gt=0)
+    """Seconds a notebook may take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One notebook to execute: a point of the grid."""
+
+    id: str
+    params: dict[str, Any]
+    keys: tuple[str, ...]
+    """Of the trials it will record."""
+
+
+def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> BatchSpec:
+    """Read a batch file and apply overrides such as `count=5` or `arm=[clauses]` (values are YAML).
+
+    An override replaces that parameter in every block of the grid and among the fixed ones. Raises SpecError.
+    """
+    path = Path(path)
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError(f"cannot read {path}: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path} is not YAML: {error}") from error
+    if not isinstance(data, dict):
+        raise SpecError(f"{path} must hold a mapping (experiment:, notebook:, grid:, …), found {type(data).__name__}")
+    try:
+        spec = BatchSpec.model_validate(data)
+    except ValidationError as error:
+        raise SpecError(f"{path}: {_problems(error)}") from error
+    spec.notebook = (path.parent / spec.notebook).resolve()
+    for name, value in map(_override, overrides):
+        in_grid = [block for block in spec.grid if name in block]
+        for block in in_grid:
+            block[name] = value
+        if not in_grid:
+            spec.fixed[name] = value
+    return spec
+
+
+def expand(spec: BatchSpec) -> list[Cell]:
+    """All cells of the grid, each checked by the experiment's `Params` and against the notebook's own parameters.
+
+    Raises SpecError listing every parameter that is unknown or has a wrong value, before any kernel starts.
+    """
+    experiment = _experiment(spec.experiment)
+    model = experiment.Params
+    known = notebook_parameters(spec.notebook) - {"out"}  # where records go is the runner's to say
+    problems = [
+        f"the notebook {spec.notebook} has a parameter {name!r} that experiments.{spec.experiment}.Params lacks"
+        for name in sorted(known - set(model.model_fields))
+    ]
+    cells: dict[str, Cell] = {}
+    for block in spec.grid:
+        lists = [value if isinstance(value, list) else [value] for value in block.values()]
+        for values in itertools.product(*lists):
+            params = spec.fixed | dict(zip(block, values, strict=True))
+            if unknown := sorted(set(params) - known):
+                problems.append(f"unknown parameter {', '.join(map(repr, unknown))}; there are {', '.join(sorted(known))}")
+                continue
+            try:
+                checked = model.model_validate(params)
+            except ValidationError as error:
+                problems.append(_problems(error))
+                continue
+            cell = _cell(checked, tuple(trial.key for trial in experiment.trials(checked)))
+            cells[cell.id] = cell  # an override may make two blocks alike
+    if problems:
+        raise SpecError("; ".join(dict.fromkeys(problems)))
+    return list(cells.values())
+
+
+def notebook_parameters(path: Path) -> set[str]:
+    """The names that the notebook's `parameters` cell assigns. Raises SpecError when there is no such notebook or cell."""
+    import papermill
+
+    try:
+        names = set(papermill.inspect_notebook(str(path)))
+    except Exception as error:  # papermill lets nbformat's, jsonschema's and its own errors through
+        raise SpecError(f"cannot read the notebook {path}: {type(error).__name__}: {error}") from error
+    if not names:
+        raise SpecError(f"the notebook {path} has no cell tagged 'parameters' with assignments in it")
+    return names
+
+
+def _experiment(name: str) -> Any:
+    try:
+        experiment = import_module(f"experiments.{name}")
+    except ModuleNotFoundError as error:
+        raise SpecError(f"no experiment {name!r}: {error}") from error
+    if missing := [need for need in ("Params", "trials") if not hasattr(experiment, need)]:
+        raise SpecError(f"experiments.{name} lacks {' and '.join(missing)}")
+    return experiment
+
+
+def _cell(params: BaseModel, keys: tuple[str, ...]) -> Cell:
+    plain = params.model_dump(mode="json")
+    digest = sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:8]
+    words = [str(plain[name]) for name in ("arm", "model") if name in plain]
+    label = "-".join(re.sub(r"\W+", "_", word) for word in words)
+    return Cell(id=f"{label or 'cell'}-{digest}", params=plain, keys=keys)
+
+
+def _override(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise SpecError(f"an override reads name=value, got {text!r}")
+    try:
+        return name, yaml.safe_load(value)
+    except yaml.YAMLError as error:
+        raise SpecError(f"override {text!r}: {value!r} is not YAML") from error
+
+
+def _problems(error: ValidationError) -> str:
+    def line(problem: Mapping[str, Any]) -> str:
+        place = ".".join(map(str, problem["loc"])) or "the whole"
+        shown = "" if problem["type"] in {"missing", "extra_forbidden"} else f", got {problem['input']!r}"
+        return f"{place}: {problem['msg']}{shown}"
+
+    return "; ".join(line(problem) for problem in error.errors())

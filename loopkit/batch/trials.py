@@ -1,0 +1,128 @@
+"""Trials: one arm on one item at one seed, recorded once.
+
+A trial's key is a hash of all that decides its outcome: parameters, item, model, code and data. Playing the same
+trials again runs only those that have no result on record, so a batch killed at any moment goes on where it was.
+"""
+
+import asyncio
+import hashlib
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+from loopkit.loop import Outcome
+from loopkit.store import RunLog, RunTaken, Store, StoreError, encode
+
+# How long to wait for another process that holds a trial: it may be finishing after its batch was killed.
+PATIENCE_SECONDS = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """How a trial came out. `failed` is the model's doing and counts; `error` is ours or the network's and does not."""
+
+    result: Literal["correct", "wrong", "failed", "error"]
+    kind: str | None = None
+    """For `failed` and `error`: the word to count by."""
+    detail: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """What to play."""
+
+    params: Mapping[str, Any]
+    """Everything but the code that decides the outcome; it goes into the record."""
+    code: str
+    """A `code_version`."""
+    run: Callable[[RunLog], Awaitable[Outcome]]
+    """Runs the loop, recording into the log it is given."""
+    grade: Callable[[Outcome], Result]
+    """Compares with the truth, which the loop itself never sees."""
+
+    @property
+    def key(self) -> str:
+        """20 hex digits that name the trial."""
+        return hashlib.sha256(encode([self.code, dict(sorted(self.params.items()))])).hexdigest()[:20]
+
+
+async def play(
+    trials: Sequence[Trial], store: Store, *, parallel: int = 2, on_done: Callable[[], None] | None = None
+) -> list[Result]:
+    """Play those trials that have no result yet, `parallel` at a time; return all results, in order.
+
+    An exception inside a trial is recorded as an `error`, and the others go on.
+    """
+    free = asyncio.Semaphore(parallel)
+
+    async def one(trial: Trial) -> Result:
+        async with free:
+            result = await _play_one(trial, store)
+            if on_done:
+                on_done()
+            return result
+
+    return list(await asyncio.gather(*map(one, trials)))
+
+
+async def _play_one(trial: Trial, store: Store) -> Result:
+    opened = await _open(store, trial.key, {"trial": trial.key, "code": trial.code, **trial.params})
+    if isinstance(opened, Result):
+        return opened
+    with opened as log:
+        try:
+            result = trial.grade(await trial.run(log))
+        except StoreError:
+            raise  # the record itself cannot be written: nothing more can be promised
+        except Exception as error:
+            result = Result(result="error", kind=type(error).__name__, detail=str(error))
+        log.append("trial", **asdict(result))
+    return result
+
+
+async def _open(store: Store, key: str, params: dict[str, Any]) -> RunLog | Result:
+    """The result on record, or a log for the next attempt. Attempts are `<key>`, `<key>.2`, `<key>.3`, …"""
+    waited, attempt = 0.0, 1
+    while True:
+        run = key if attempt == 1 else f"{key}.{attempt}"
+        try:
+            return store.create(run, **params)
+        except RunTaken:
+            pass
+        if result := recorded_result(store.run(run).events):
+            return result
+        if not store.is_held(run):
+            attempt += 1
+        elif waited >= PATIENCE_SECONDS:
+            raise StoreError(f"{store.path(run)} is held by another process; stop it, then run this again")
+        else:
+            await asyncio.sleep(0.2)
+            waited += 0.2
+
+
+def recorded_result(events: Sequence[Mapping[str, Any]]) -> Result | None:
+    """The result among a run's events, unless it is an `error`, which does not settle a trial."""
+    for event in events:
+        if event["event"] == "trial" and event["result"] != "error":
+            return Result(result=event["result"], kind=event["kind"], detail=event["detail"])
+    return None
+
+
+@lru_cache
+def code_version(*modules: str) -> str:
+    """12 hex digits over the Python files of the named modules or packages (with all inside them).
+
+    Name what can change a result: an experiment's package, `loopkit.loop`, `loopkit.models`, … Editing a figure
+    then leaves finished trials valid.
+    """
+    digest = hashlib.sha256(f"{sys.version_info[:2]}".encode())
+    for name in sorted(modules):
+        file = Path(import_module(name).__file__ or "")
+        files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
+        for path in files:
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]

@@ -1,0 +1,99 @@
+"""The `loopkit` command: parses, calls, prints."""
+
+import argparse
+import asyncio
+import shlex
+import signal
+import sys
+from pathlib import Path
+
+EPILOG = """\
+examples:
+  loopkit batch experiments/knights/batch.yaml
+  loopkit batch experiments/knights/demo.yaml --out runs/demo
+  loopkit batch experiments/knights/batch.yaml --set count=5 --set 'arm=[clauses]' --set model=openai:gpt-5-mini
+
+The same command again does only what is missing. Exit codes: 0 everything ran; 1 a notebook or a trial could not
+run (each is named); 2 the batch file, a parameter or a model is wrong; 130 interrupted (run it again to go on).
+"""
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="loopkit", description="Understand, run and trust agent loops.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    batch = commands.add_parser(
+        "batch",
+        help="run a grid of notebooks and adjudicate its claims",
+        description="Run a grid of notebooks, record every trial, adjudicate the claims, write the report.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    batch.add_argument("spec", type=Path, help="a batch.yaml: experiment, notebook, grid, claims")
+    batch.add_argument(
+        "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
+        help="override a parameter; the value is YAML, a list makes it an axis of the grid; may be repeated",
+    )  # fmt: skip
+    batch.add_argument("--out", type=Path, help="where records and report go (default: runs/<experiment>-<file>)")
+    batch.add_argument("--workers", type=int, help="notebooks at a time (default: 2, or 1 on a single core)")
+    args = parser.parse_args(argv)
+    if args.workers is not None and args.workers < 1:
+        parser.error(f"--workers must be >= 1, got {args.workers}")
+    return _batch(args)
+
+
+def _batch(args: argparse.Namespace) -> int:
+    from loopkit.batch import SpecError, load_spec, run_batch
+    from loopkit.models import ModelUnavailable
+    from loopkit.store import StoreError
+
+    command = shlex.join(["loopkit", *sys.argv[1:]])
+    try:
+        spec = load_spec(args.spec, args.overrides)
+        out = args.out or Path("runs") / f"{spec.experiment}-{args.spec.stem}"
+        # SIGTERM ends as Ctrl-C does: workers stopped, everything recorded, resumable.
+        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+        outcome = asyncio.run(run_batch(spec, out, name=args.spec.stem, command=command, workers=args.workers))
+    except (SpecError, ModelUnavailable, StoreError) as error:
+        print(f"loopkit: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("\nloopkit: interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
+    _print(outcome)
+    return 0 if outcome.complete else 1
+
+
+def _print(outcome: "object") -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console, summary = Console(highlight=False), outcome.summary
+    table = Table(title=summary["question"], title_justify="left", title_style="bold")
+    for heading in ("arm", "model", "n", "right", "accuracy", "95 % interval", "failures", "tokens", "seconds"):
+        table.add_column(heading, justify="left" if heading in {"arm", "model", "failures"} else "right")
+    for row in summary["rows"]:
+        low, high = row["wilson_low"], row["wilson_high"]
+        table.add_row(
+            row["arm"],
+            row["model"],
+            str(row["n"]),
+            str(row["correct"]),
+            "–" if row["accuracy"] is None else f"{row['accuracy']:.1%}",
+            "–" if low is None else f"{low:.1%} to {high:.1%}",
+            ", ".join(f"{kind} {n}" for kind, n in row["failures"].items()) or "–",
+            f"{row['tokens']:,}",
+            f"{row['seconds']:.0f}",
+        )
+    console.print(table)
+    colours = {"supported": "green", "not supported": "yellow", "contradicted": "red"}
+    for claim in summary["claims"]:
+        colour = colours[claim["verdict"]]
+        console.print(f"[bold {colour}]{claim['verdict'].upper()}[/] {claim['says']}\n  [dim]{claim['explained']}[/]")
+    for problem in outcome.problems:
+        console.print(f"[red]could not run[/] {problem}", markup=True)
+    console.print(f"\nreport: {outcome.out / 'report.html'}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

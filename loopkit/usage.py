@@ -1,0 +1,53 @@
+"""What a phase spent: model calls and tokens, counted where the calls are made.
+
+Models call `spend`; the loop opens a meter around each phase with `metered`. Neither knows the other, so a
+plain function that asks a model three times is billed for three calls without doing anything about it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import asdict, dataclass
+
+
+@dataclass(kw_only=True)
+class Usage:
+    """Running totals. Tokens as the provider counts them; `cached_tokens` are part of `input_tokens`."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Input and output together."""
+        return self.input_tokens + self.output_tokens
+
+    def add(self, other: "Usage") -> None:
+        """Add `other` to these totals, in place."""
+        for name, value in asdict(other).items():
+            setattr(self, name, getattr(self, name) + value)
+
+
+# Tasks copy their parent's context, so phases that fan out with asyncio.gather share one meter.
+_meter: ContextVar[Usage | None] = ContextVar("loopkit_meter", default=None)
+
+
+@contextmanager
+def metered() -> Iterator[Usage]:
+    """Count what is spent inside the `with` block. Blocks nest: the outer one is billed as well."""
+    inner, outer = Usage(), _meter.get()
+    token = _meter.set(inner)
+    try:
+        yield inner
+    finally:
+        _meter.reset(token)
+        if outer is not None:
+            outer.add(inner)
+
+
+def spend(usage: Usage) -> None:
+    """Bill `usage` to the innermost meter; without one it goes uncounted."""
+    if (meter := _meter.get()) is not None:
+        meter.add(usage)
