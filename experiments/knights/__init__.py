@@ -49,6 +49,8 @@ class Params(BaseModel):
     """A JSONL file of puzzles to use, all of them, instead of generated ones."""
     max_iterations: int = Field(default=3, ge=1, le=20)
     """Turns of the loop under `clauses`."""
+    max_tokens: int = Field(default=250, ge=1)
+    """Longest answer under `reasoning` and `program`. Models that think at length need thousands."""
 
     @field_validator("people", mode="before")
     @classmethod
@@ -97,7 +99,13 @@ def trials(params: Params) -> list[Trial]:
 
     def trial(puzzle: Puzzle) -> Trial:
         async def run(log: RunLog) -> Outcome:
-            loop = make(params.arm, puzzle, _model(params.model), max_iterations=params.max_iterations)
+            loop = make(
+                params.arm,
+                puzzle,
+                _model(params.model),
+                max_iterations=params.max_iterations,
+                max_tokens=params.max_tokens,
+            )
             return await loop.run(puzzle.quiz, log=log)
 
         return Trial(
@@ -111,6 +119,7 @@ def trials(params: Params) -> list[Trial]:
                 "perturb": "data" if params.data else params.perturb,
                 "seed": params.seed,
                 "max_iterations": params.max_iterations,
+                "max_tokens": params.max_tokens,
                 "solution": dict(zip(puzzle.names, puzzle.solution, strict=True)),
             },
             code=code,

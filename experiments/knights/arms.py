@@ -23,7 +23,7 @@ from loopkit.sandbox import run_python
 
 from . import prompts
 from .answers import AnswerError, parse
-from .cutting import CutError, cut, sentences
+from .cutting import Cut, CutError, cut, sentences
 from .logic import Atom, Formula, Statement, solve
 from .puzzles import Puzzle
 
@@ -55,7 +55,7 @@ class Solved:
     """Sentences of which a part was read as being about somebody whom that part does not mention."""
 
 
-def make(arm: Arm, puzzle: Puzzle, model: Model, *, max_iterations: int) -> Loop:
+def make(arm: Arm, puzzle: Puzzle, model: Model, *, max_iterations: int, max_tokens: int) -> Loop:
     """The loop of one arm on one puzzle."""
 
     def loop(propose: Callable[..., Any], execute: Callable[..., Any], turns: int = 1) -> Loop:
@@ -63,9 +63,9 @@ def make(arm: Arm, puzzle: Puzzle, model: Model, *, max_iterations: int) -> Loop
 
     match arm:
         case "reasoning":
-            return loop(_reason(puzzle, model), lambda text: _answer_in(text, puzzle))
+            return loop(_reason(puzzle, model, max_tokens), lambda text: _answer_in(text, puzzle))
         case "program":
-            return loop(_write_program(puzzle, model), run_program)
+            return loop(_write_program(puzzle, model, max_tokens), run_program)
         case "sentence":
             return loop(_read_sentences(puzzle, model), lambda readings: solve_readings(readings, puzzle))
         case "clauses":
@@ -89,13 +89,10 @@ def judge(_: Any, solved: Solved) -> Verdict:
     )
 
 
-# Longer answers of the embedded model only go round in circles (see README, "what was tried").
-REASONING_TOKENS = 250
-
 # --- reasoning ---------------------------------------------------------------------------------------------
 
 
-def _reason(puzzle: Puzzle, model: Model) -> Callable[..., Any]:
+def _reason(puzzle: Puzzle, model: Model, max_tokens: int) -> Callable[..., Any]:
     told = [f"{name} is {puzzle.roles.a(truth)}." for name, truth in zip(puzzle.names, puzzle.solution, strict=True)]
 
     async def propose(goal: Any, history: History) -> str:
@@ -104,7 +101,7 @@ def _reason(puzzle: Puzzle, model: Model) -> Callable[..., Any]:
             puzzle.quiz,
             instructions=prompts.REASONING_INSTRUCTIONS,
             examples=prompts.REASONING_EXAMPLES,
-            max_tokens=REASONING_TOKENS,
+            max_tokens=max_tokens,
             expected="Answer: " + " ".join(told),
         )
 
@@ -121,14 +118,14 @@ def _answer_in(text: str, puzzle: Puzzle) -> Solved:
 # --- program -----------------------------------------------------------------------------------------------
 
 
-def _write_program(puzzle: Puzzle, model: Model) -> Callable[..., Any]:
+def _write_program(puzzle: Puzzle, model: Model, max_tokens: int) -> Callable[..., Any]:
     async def propose(goal: Any, history: History) -> str:
         answer = await ask(
             model,
             puzzle.quiz,
             instructions=prompts.PROGRAM_INSTRUCTIONS,
             examples=prompts.PROGRAM_EXAMPLES,
-            max_tokens=80 + 60 * len(puzzle.names),  # about twice what a right program takes
+            max_tokens=max_tokens,
             expected=prompts.program(puzzle.names, puzzle.statements) if puzzle.statements else None,
         )
         return program_in(answer)
@@ -195,58 +192,42 @@ def _read_sentences(puzzle: Puzzle, model: Model) -> Callable[..., Any]:
     return propose
 
 
-# A second look at a clause is taken at this temperature: at 0 it would come out as before.
-SECOND_LOOK = 0.7
-
-
 def _read_clauses(puzzle: Puzzle, model: Model) -> Callable[..., Any]:
     lines = Literal[tuple(prompts.literals(puzzle.names, puzzle.roles))]
 
-    async def read(clause: str, known: Atom | None, turn: int, rejected: str | None, why: str) -> str:
-        # Rejected readings are shown as turns of the conversation, with what was wrong with them.
-        earlier = ((clause, rejected),) if rejected else ()
-        return await ask(
-            model,
-            f"{why} Read again: {clause}" if rejected else clause,
-            output=lines,
-            instructions=prompts.CLAUSE_INSTRUCTIONS,
-            examples=prompts.CLAUSE_EXAMPLES + earlier,
-            temperature=SECOND_LOOK if rejected else 0.0,
-            seed=turn,
-            max_tokens=60,
-            expected=known and prompts.line(known, puzzle.roles),
-        )
-
     async def propose(goal: Any, history: History) -> tuple[Reading, ...]:
         cuts = _cut_or_fail(lambda: cut(puzzle.quiz, puzzle.names, puzzle.roles))
-        last = history[-1] if history else None
-        before: Sequence[Reading | None] = last.candidate if last and last.candidate else [None] * len(cuts)
         known = _known(puzzle, len(cuts))
+        verdict = history[-1].verdict if history else None
+        blocking = verdict.feedback.blocking if verdict else ()
+        instructions, examples = prompts.clause_prompt(len(history), blocking)
 
-        async def reading(index: int) -> Reading:
-            statement, gold, old = cuts[index], known[index], before[index]
-            astray = last.observation.astray if old and last.observation else ()
-            if old and astray and old.text not in astray:
-                return old  # nothing was said against this one
-            why = "That is not about the person named." if astray else "That does not fit the other statements."
-            atoms = gold.formula.atoms if gold and len(gold.formula.atoms) == len(statement.clauses) else None
-            if gold and gold.formula.form == "not":
-                atoms = (Atom(gold.formula.atoms[0].person, not gold.formula.atoms[0].truthful),)
-            read_lines = await asyncio.gather(
-                *(
-                    read(clause, atoms and atoms[i], len(history), old and old.lines[i], why)
-                    for i, clause in enumerate(statement.clauses)
-                )
+        async def read(clause: str, atom: Atom | None) -> str:
+            return await ask(
+                model,
+                clause,
+                output=lines,
+                instructions=instructions,
+                examples=examples,
+                seed=len(history),
+                max_tokens=60,
+                expected=atom and prompts.line(atom, puzzle.roles),
             )
+
+        async def reading(statement: Cut, gold: Statement | None) -> Reading:
+            atoms = _atoms_said(gold) if gold else (None,) * len(statement.clauses)
+            said = await asyncio.gather(*map(read, statement.clauses, atoms))
             return Reading(
                 text=statement.text,
                 speaker=statement.speaker,
                 form=statement.form,
                 clauses=statement.clauses,
-                lines=tuple(read_lines),
+                lines=tuple(said),
             )
 
-        return tuple(await asyncio.gather(*map(reading, range(len(cuts)))))
+        # Everything is read again, not only what the judge found: keeping the rest would let a model that guesses
+        # get there piece by piece, and the harness would be doing its work.
+        return tuple(await asyncio.gather(*map(reading, cuts, known)))
 
     return propose
 
@@ -274,6 +255,14 @@ def _cut_or_fail(cutting: Callable[[], list[Any]]) -> list[Any]:
     if not found:
         raise Failure("uncut", "no statement found in the puzzle")
     return found
+
+
+def _atoms_said(statement: Statement) -> tuple[Atom, ...]:
+    """What the clauses of a statement say: a negation is part of its clause."""
+    atoms = statement.formula.atoms
+    if statement.formula.form == "not":
+        return (Atom(atoms[0].person, not atoms[0].truthful),)
+    return atoms
 
 
 def _known(puzzle: Puzzle, count: int) -> Sequence[Statement | None]:

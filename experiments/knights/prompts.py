@@ -8,6 +8,7 @@ one meaning. All examples use names and roles that no puzzle has: only the patte
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Sequence
 from functools import lru_cache
@@ -35,6 +36,20 @@ CLAUSE_EXAMPLES = (
     ("Tom is not an uncle", "Tom is not an uncle"),
     ("Kim is not a baker", "Kim is not a baker"),
 )
+
+
+def clause_prompt(turn: int, blocking: Sequence[str]) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """Instructions and examples for turn 0, 1, … of the loop.
+
+    A second look is an independent one: the same examples in another order, and the judge's words in the
+    instructions. Repeating the question at a higher temperature, or showing the rejected reading, made the
+    embedded model read worse than before.
+    """
+    if turn == 0:
+        return CLAUSE_INSTRUCTIONS, CLAUSE_EXAMPLES
+    shuffled = random.Random(turn).sample(CLAUSE_EXAMPLES, len(CLAUSE_EXAMPLES))
+    told = f" An earlier reading did not fit: {'; '.join(blocking)}." if blocking else ""
+    return CLAUSE_INSTRUCTIONS + told, tuple(shuffled)
 
 
 def literals(names: Sequence[str], roles: Roles) -> dict[str, Atom]:

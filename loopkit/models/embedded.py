@@ -59,12 +59,12 @@ class EmbeddedModel(Model):
     Text comes back as text, a structured output as JSON that the grammar of its schema constrained, a tool call as
     JSON constrained to the tools there are. Temperature is 0 unless a request sets it.
 
-    `threads` defaults to LOOPKIT_THREADS or the number of cores, `slots` (requests answered at once) to 2 and
-    `context` (tokens a slot holds) to 2048. The file is `loopkit.assets.model_path()`: SmolLM2-135M-Instruct,
+    `threads` defaults to LOOPKIT_THREADS or the number of cores, `slots` (requests answered at once) to `threads`
+    but at most 4, and `context` (tokens a slot holds) to 2048. The file is `loopkit.assets.model_path()`: SmolLM2-135M-Instruct,
     or any GGUF named by LOOPKIT_MODEL_PATH. Loading happens at the first request and takes about a second.
     """
 
-    def __init__(self, *, threads: int | None = None, slots: int = 2, context: int = 2048) -> None:
+    def __init__(self, *, threads: int | None = None, slots: int | None = None, context: int = 2048) -> None:
         super().__init__(
             profile=ModelProfile(
                 supports_json_schema_output=True,
@@ -73,8 +73,9 @@ class EmbeddedModel(Model):
             )
         )
         self.threads = threads or int(os.environ.get("LOOPKIT_THREADS") or os.cpu_count() or 1)
-        self.slots, self.context = slots, context
-        for name, value in {"threads": self.threads, "slots": slots, "context": context}.items():
+        # Each slot computes a prompt's prefix for itself, which more slots than cores never win back.
+        self.slots, self.context = slots or min(4, self.threads), context
+        for name, value in {"threads": self.threads, "slots": self.slots, "context": context}.items():
             if value < 1:
                 raise ValueError(f"{name} must be >= 1, got {value}")
         self.path = model_path()
