@@ -34,7 +34,9 @@ def main(argv: list[str] | None = None) -> int:
         "--set", dest="overrides", metavar="NAME=VALUE", action="append", default=[],
         help="override a parameter; the value is YAML, a list makes it an axis of the grid; may be repeated",
     )  # fmt: skip
-    batch.add_argument("--out", type=Path, help="where records and report go (default: runs/<experiment>-<file>)")
+    batch.add_argument(
+        "--out", type=Path, help="where records and report go (default: runs/<experiment>-<file>)"
+    )
     batch.add_argument("--workers", type=int, help="notebooks at a time (default: 2, or 1 on a single core)")
     args = parser.parse_args(argv)
     if args.workers is not None and args.workers < 1:
@@ -53,7 +55,9 @@ def _batch(args: argparse.Namespace) -> int:
         out = args.out or Path("runs") / f"{spec.experiment}-{args.spec.stem}"
         # SIGTERM ends as Ctrl-C does: workers stopped, everything recorded, resumable.
         signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
-        outcome = asyncio.run(run_batch(spec, out, name=args.spec.stem, command=command, workers=args.workers))
+        outcome = asyncio.run(
+            run_batch(spec, out, name=args.spec.stem, command=command, workers=args.workers)
+        )
     except (SpecError, ModelUnavailable, StoreError) as error:
         print(f"loopkit: {error}", file=sys.stderr)
         return 2
@@ -70,7 +74,17 @@ def _print(outcome: "object") -> None:
 
     console, summary = Console(highlight=False), outcome.summary
     table = Table(title=summary["question"], title_justify="left", title_style="bold")
-    for heading in ("arm", "model", "n", "right", "accuracy", "95 % interval", "failures", "tokens", "seconds"):
+    for heading in (
+        "arm",
+        "model",
+        "n",
+        "right",
+        "accuracy",
+        "95 % interval",
+        "failures",
+        "tokens",
+        "seconds",
+    ):
         table.add_column(heading, justify="left" if heading in {"arm", "model", "failures"} else "right")
     for row in summary["rows"]:
         low, high = row["wilson_low"], row["wilson_high"]
@@ -89,7 +103,9 @@ def _print(outcome: "object") -> None:
     colours = {"supported": "green", "not supported": "yellow", "contradicted": "red"}
     for claim in summary["claims"]:
         colour = colours[claim["verdict"]]
-        console.print(f"[bold {colour}]{claim['verdict'].upper()}[/] {claim['says']}\n  [dim]{claim['explained']}[/]")
+        console.print(
+            f"[bold {colour}]{claim['verdict'].upper()}[/] {claim['says']}\n  [dim]{claim['explained']}[/]"
+        )
     for problem in outcome.problems:
         console.print(f"[red]could not run[/] {problem}", markup=True)
     console.print(f"\nreport: {outcome.out / 'report.html'}")

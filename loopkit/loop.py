@@ -252,5 +252,7 @@ def _as_verdict(value: Any) -> Verdict:
 
 def _phase_error(phase: str, raised: Exception) -> PhaseError:
     if isinstance(raised, Failure):
-        return PhaseError(phase=phase, kind=raised.kind, message=str(raised), typed=True, answer=raised.answer)
+        return PhaseError(
+            phase=phase, kind=raised.kind, message=str(raised), typed=True, answer=raised.answer
+        )
     return PhaseError(phase=phase, kind=type(raised).__name__, message=str(raised), typed=False)

@@ -33,7 +33,9 @@ def accuracy(successes: int, n: int, confidence: float = 0.95) -> Proportion:
     if not 0 <= successes <= n:
         raise ValueError(f"successes must lie between 0 and n={n}, got {successes}")
     if n < 2:
-        return Proportion(successes=successes, n=n, estimate=successes / n if n else None, low=None, high=None)
+        return Proportion(
+            successes=successes, n=n, estimate=successes / n if n else None, low=None, high=None
+        )
     from scipy.stats import binomtest  # takes half a second to import
 
     interval = binomtest(successes, n).proportion_ci(confidence_level=confidence, method="wilson")
@@ -62,7 +64,9 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> Paired:
     Raises ValueError when the sequences are empty or differ in length.
     """
     if len(first) != len(second) or not first:
-        raise ValueError(f"paired outcomes must be equally long and not empty, got {len(first)} and {len(second)}")
+        raise ValueError(
+            f"paired outcomes must be equally long and not empty, got {len(first)} and {len(second)}"
+        )
     only_first = sum(bool(a) and not b for a, b in zip(first, second, strict=True))
     only_second = sum(bool(b) and not a for a, b in zip(first, second, strict=True))
     p = 1.0

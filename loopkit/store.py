@@ -56,9 +56,13 @@ def read_events(path: Path) -> list[dict[str, Any]]:
             event = json.loads(line)
             event["event"], event["seq"]  # noqa: B018 - both must be there
         except (ValueError, TypeError, KeyError) as error:
-            raise StoreError(f"{path}, line {number} is not an event: {error!r}. Move the file away to go on.") from error
+            raise StoreError(
+                f"{path}, line {number} is not an event: {error!r}. Move the file away to go on."
+            ) from error
         if event["seq"] != number - 1:
-            raise StoreError(f"{path}, line {number}: expected event {number - 1}, found {event['seq']}: a line is missing")
+            raise StoreError(
+                f"{path}, line {number}: expected event {number - 1}, found {event['seq']}: a line is missing"
+            )
         events.append(event)
     return events
 
@@ -88,7 +92,11 @@ class RunLog:
 
     def append(self, event: str, **data: Any) -> None:
         """Write one event. It reaches the disk at the next `sync`."""
-        line = {"seq": self._next, "time": datetime.now(UTC).isoformat(timespec="milliseconds"), "event": event}
+        line = {
+            "seq": self._next,
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "event": event,
+        }
         self._file.write(encode(line | data) + b"\n")
         self._next += 1
 
@@ -98,7 +106,9 @@ class RunLog:
             self._file.flush()
             os.fsync(self._file.fileno())
         except OSError as error:
-            raise StoreError(f"cannot write {self.path}: {error.strerror}. What was synced before is kept.") from error
+            raise StoreError(
+                f"cannot write {self.path}: {error.strerror}. What was synced before is kept."
+            ) from error
 
     def close(self) -> None:
         """Sync and let go of the log."""
@@ -149,7 +159,9 @@ class Store:
     def path(self, run: str) -> Path:
         """Where the log of `run` is or would be. Raises ValueError for an id that is no plain file name."""
         if not RUN_ID.fullmatch(run):
-            raise ValueError(f"run id {run!r} must be 1 to 128 of A-Z a-z 0-9 . _ - and start with a letter or digit")
+            raise ValueError(
+                f"run id {run!r} must be 1 to 128 of A-Z a-z 0-9 . _ - and start with a letter or digit"
+            )
         return self.folder / f"{run}.jsonl"
 
     def create(self, run: str, **params: Any) -> RunLog:
@@ -165,7 +177,9 @@ class Store:
     def run(self, run: str) -> Run:
         """Read one run. Raises StoreError, naming what there is, when it does not exist."""
         if not self.path(run).exists():
-            raise StoreError(f"no run {run!r} in {self.folder}; there are {len(self.ids())}: {self.ids()[:5]}")
+            raise StoreError(
+                f"no run {run!r} in {self.folder}; there are {len(self.ids())}: {self.ids()[:5]}"
+            )
         return Run(run, read_events(self.path(run)))
 
     def is_held(self, run: str) -> bool:

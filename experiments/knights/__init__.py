@@ -1,7 +1,7 @@
 """Knights and knaves (experiment 5-4): does a code solver lift a weak model's logic above 90 %?
 
-    params = Params(arm="clauses", model="embedded", people="2-5", count=10)
-    results = await run(params, out="runs/explore")
+params = Params(arm="clauses", model="embedded", people="2-5", count=10)
+results = await run(params, out="runs/explore")
 """
 
 from __future__ import annotations
@@ -89,7 +89,11 @@ def puzzles(params: Params) -> list[Puzzle]:
     """The puzzles that `params` stand for. Raises PuzzleError for a file with bad lines."""
     if params.data:
         return load(params.data)
-    return [puzzle for size in params.sizes for puzzle in generate(size, params.seed, params.count, params.perturb)]
+    return [
+        puzzle
+        for size in params.sizes
+        for puzzle in generate(size, params.seed, params.count, params.perturb)
+    ]
 
 
 def trials(params: Params) -> list[Trial]:
@@ -161,4 +165,6 @@ def grade(outcome: Outcome, puzzle: Puzzle) -> Result:
     if dict(found[0]) == truth:
         return Result(result="correct")
     wrong = [name for name in puzzle.names if found[0].get(name) is not truth[name]]
-    return Result(result="wrong", detail=f"wrong about {', '.join(wrong) or 'people who are not in the puzzle'}")
+    return Result(
+        result="wrong", detail=f"wrong about {', '.join(wrong) or 'people who are not in the puzzle'}"
+    )

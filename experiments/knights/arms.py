@@ -59,7 +59,9 @@ def make(arm: Arm, puzzle: Puzzle, model: Model, *, max_iterations: int, max_tok
     """The loop of one arm on one puzzle."""
 
     def loop(propose: Callable[..., Any], execute: Callable[..., Any], turns: int = 1) -> Loop:
-        return Loop(propose=propose, execute=execute, judge=judge, gates=[Threshold(1.0), MaxIterations(turns)])
+        return Loop(
+            propose=propose, execute=execute, judge=judge, gates=[Threshold(1.0), MaxIterations(turns)]
+        )
 
     match arm:
         case "reasoning":
@@ -81,7 +83,9 @@ def judge(_: Any, solved: Solved) -> Verdict:
     accounted = 1 - len(solved.astray) / solved.statements
     blocking = [f"it is not about the person named: {text}" for text in solved.astray]
     if found != 1:
-        blocking.append("no assignment of roles fits" if not found else f"{found} assignments of roles fit, not one")
+        blocking.append(
+            "no assignment of roles fits" if not found else f"{found} assignments of roles fit, not one"
+        )
     return Verdict(
         score=unique * accounted,
         dimensions={"unique": unique, "accounted": accounted},
@@ -93,7 +97,10 @@ def judge(_: Any, solved: Solved) -> Verdict:
 
 
 def _reason(puzzle: Puzzle, model: Model, max_tokens: int) -> Callable[..., Any]:
-    told = [f"{name} is {puzzle.roles.a(truth)}." for name, truth in zip(puzzle.names, puzzle.solution, strict=True)]
+    told = [
+        f"{name} is {puzzle.roles.a(truth)}."
+        for name, truth in zip(puzzle.names, puzzle.solution, strict=True)
+    ]
 
     async def propose(goal: Any, history: History) -> str:
         return await ask(
@@ -164,7 +171,9 @@ async def run_program(code: str) -> Solved:
 
 
 def _is_assignment(value: Any) -> bool:
-    return isinstance(value, dict) and all(isinstance(k, str) and isinstance(v, bool) for k, v in value.items())
+    return isinstance(value, dict) and all(
+        isinstance(k, str) and isinstance(v, bool) for k, v in value.items()
+    )
 
 
 # --- sentence and clauses ----------------------------------------------------------------------------------
@@ -181,13 +190,21 @@ def _read_sentences(puzzle: Puzzle, model: Model) -> Callable[..., Any]:
             max_tokens=120,
             expected=known and prompts.sentence_answer(known, puzzle.roles),
         )
-        lines = (answer.first,) if answer.second is None or answer.form == "one" else (answer.first, answer.second)
-        return Reading(text=text, speaker=answer.speaker, form=answer.form, clauses=(text,) * len(lines), lines=lines)
+        lines = (
+            (answer.first,)
+            if answer.second is None or answer.form == "one"
+            else (answer.first, answer.second)
+        )
+        return Reading(
+            text=text, speaker=answer.speaker, form=answer.form, clauses=(text,) * len(lines), lines=lines
+        )
 
     async def propose(goal: Any, history: History) -> tuple[Reading, ...]:
         said = _cut_or_fail(lambda: sentences(puzzle.quiz, puzzle.names, puzzle.roles))
         known = _known(puzzle, len(said))
-        return tuple(await asyncio.gather(*(read(one.text, gold) for one, gold in zip(said, known, strict=True))))
+        return tuple(
+            await asyncio.gather(*(read(one.text, gold) for one, gold in zip(said, known, strict=True)))
+        )
 
     return propose
 
@@ -244,7 +261,9 @@ def solve_readings(readings: Sequence[Reading], puzzle: Puzzle) -> Solved:
         form = reading.form if len(atoms) > 1 else "atom"
         statements.append(Statement(reading.speaker, Formula(form, atoms)))
     found = solve(puzzle.names, statements)
-    return Solved(solutions=tuple(found), statements=max(1, len(readings)), astray=tuple(dict.fromkeys(astray)))
+    return Solved(
+        solutions=tuple(found), statements=max(1, len(readings)), astray=tuple(dict.fromkeys(astray))
+    )
 
 
 def _cut_or_fail(cutting: Callable[[], list[Any]]) -> list[Any]:
@@ -269,4 +288,3 @@ def _known(puzzle: Puzzle, count: int) -> Sequence[Statement | None]:
     """The gold readings, where the puzzle came with them: for `simulated:oracle` alone."""
     gold = puzzle.statements or ()
     return gold if len(gold) == count else [None] * count
-

@@ -130,16 +130,24 @@ def program(names: Sequence[str], statements: Sequence[Statement]) -> str:
     """A right program, in the style of the examples."""
     # Not every name is a Python name: 'Anne-Marie' becomes the variable Anne_Marie.
     variables = {name: re.sub(r"\W", "_", name) for name in names}
-    rows = ["from constraint import Problem", "p = Problem()", f"p.addVariables({list(names)!r}, [True, False])"]
+    rows = [
+        "from constraint import Problem",
+        "p = Problem()",
+        f"p.addVariables({list(names)!r}, [True, False])",
+    ]
     for statement in statements:
         formula = statement.formula
         people = list(dict.fromkeys([statement.speaker, *(atom.person for atom in formula.atoms)]))
-        values = [variables[a.person] if a.truthful else f"(not {variables[a.person]})" for a in formula.atoms]
+        values = [
+            variables[a.person] if a.truthful else f"(not {variables[a.person]})" for a in formula.atoms
+        ]
         if formula.form == "not":
             values = [f"(not {values[0]})"]
         said = _OPERATORS.get(formula.form, "{}").format(*values)
         arguments = ", ".join(variables[person] for person in people)
-        rows.append(f"p.addConstraint(lambda {arguments}: {variables[statement.speaker]} == ({said}), {people!r})")
+        rows.append(
+            f"p.addConstraint(lambda {arguments}: {variables[statement.speaker]} == ({said}), {people!r})"
+        )
     return "\n".join([*rows, "print(p.getSolutions())"])
 
 

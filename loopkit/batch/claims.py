@@ -15,19 +15,31 @@ def adjudicate(claim: Claim, trials: Rows) -> dict[str, Any]:
     `trials` are rows with the trial's parameters and its `result`. A failed trial is not right; one that could
     not run (`error`) is left out, and in a paired comparison so is its partner.
     """
-    chosen = [row for row in trials if row["result"] != "error" and _matches(row, claim.where)]
-    verdict, p, effect, explained = (
-        _compare(claim, chosen) if claim.over is not None else _bound(claim, chosen)
-    )
-    return {"id": claim.id, "says": claim.says, "verdict": verdict, "p": p, "effect": effect, "explained": explained}
+    ran = [row for row in trials if row["result"] != "error"]
+    verdict, p, effect, explained = _compare(claim, ran) if claim.over is not None else _bound(claim, ran)
+    return {
+        "id": claim.id,
+        "says": claim.says,
+        "verdict": verdict,
+        "p": p,
+        "effect": effect,
+        "explained": explained,
+    }
 
 
-def _matches(row: Mapping[str, Any], where: Mapping[str, Any]) -> bool:
-    return all(row.get(key) in (value if isinstance(value, list) else [value]) for key, value in where.items())
+def _chosen(trials: Rows, arm: str, where: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The trials of an arm whose parameters are as `where` says: a value, or one of a list."""
+
+    def fits(row: Mapping[str, Any]) -> bool:
+        return all(
+            row.get(key) in (want if isinstance(want, list) else [want]) for key, want in where.items()
+        )
+
+    return [row for row in trials if row["arm"] == arm and fits(row)]
 
 
 def _bound(claim: Claim, trials: Rows) -> tuple[str, None, float | None, str]:
-    right = [row["result"] == "correct" for row in trials if row["arm"] == claim.arm]
+    right = [row["result"] == "correct" for row in _chosen(trials, claim.arm, claim.where)]
     got = accuracy(sum(right), len(right))
     floor = claim.at_least is not None
     bound = claim.at_least if floor else claim.at_most
@@ -43,26 +55,26 @@ def _bound(claim: Claim, trials: Rows) -> tuple[str, None, float | None, str]:
 
 
 def _compare(claim: Claim, trials: Rows) -> tuple[str, float | None, float | None, str]:
-    first, second = (_by_item(trials, arm) for arm in (claim.arm, claim.over))
+    other = claim.where | claim.over_where
+    names = [" ".join([claim.arm, *map(str, (claim.where[key] for key in claim.over_where if key in claim.where))]),
+             " ".join([claim.over, *map(str, claim.over_where.values())])]  # fmt: skip
+    first = _by_item(_chosen(trials, claim.arm, claim.where))
+    second = _by_item(_chosen(trials, claim.over, other))
     shared = sorted(first.keys() & second.keys())
     if not shared:
-        return "not supported", None, None, f"no item was tried by both {claim.arm} and {claim.over}"
+        return "not supported", None, None, f"no item was tried by both {names[0]} and {names[1]}"
     pair = mcnemar([first[item] for item in shared], [second[item] for item in shared])
     verdict = "not supported"
     if pair.p < claim.p_below:
         verdict = "supported" if pair.effect > 0 else "contradicted"
     said = (
-        f"on the same {pair.n} items, {claim.arm} alone was right {pair.only_first} times and {claim.over} alone "
+        f"on the same {pair.n} items, {names[0]} alone was right {pair.only_first} times and {names[1]} alone "
         f"{pair.only_second} times: difference {pair.effect:+.1%}, exact McNemar p = {pair.p:.2g} "
         f"(the claim asks p < {claim.p_below:g})"
     )
     return verdict, pair.p, pair.effect, said
 
 
-def _by_item(trials: Rows, arm: str) -> dict[str, bool]:
-    """Right or not, by all that makes two trials comparable: everything but the arm."""
-    rows: dict[str, bool] = {}
-    for row in trials:
-        if row["arm"] == arm:
-            rows[f"{row['item']}|{row.get('seed')}|{row.get('model')}"] = row["result"] == "correct"
-    return rows
+def _by_item(trials: Rows) -> dict[tuple[str, str], bool]:
+    """Right or not, by item and seed."""
+    return {(str(row["item"]), str(row.get("seed"))): row["result"] == "correct" for row in trials}

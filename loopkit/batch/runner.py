@@ -38,7 +38,9 @@ class BatchOutcome:
         return not self.problems
 
 
-async def run_batch(spec: BatchSpec, out: Path, *, name: str, command: str, workers: int | None = None) -> BatchOutcome:
+async def run_batch(
+    spec: BatchSpec, out: Path, *, name: str, command: str, workers: int | None = None
+) -> BatchOutcome:
     """Run what is missing of a batch, `workers` notebooks at a time (default: 2, or 1 on a single core).
 
     Everything is checked before the first kernel starts. Interrupting leaves a batch that the same call continues.
@@ -55,9 +57,13 @@ async def run_batch(spec: BatchSpec, out: Path, *, name: str, command: str, work
     try:
         status = RunLog(out / "status.jsonl")
     except RunTaken as error:
-        raise StoreError(f"another batch is running in {out}; wait for it, or choose another --out") from error
+        raise StoreError(
+            f"another batch is running in {out}; wait for it, or choose another --out"
+        ) from error
     with status:
-        status.append("batch", name=name, command=command, claims=spec.claims, cells=[cell.id for cell in cells])
+        status.append(
+            "batch", name=name, command=command, claims=spec.claims, cells=[cell.id for cell in cells]
+        )
         status.sync()
         todo = _missing(cells, store, spec, out)
         failed = await _run_cells(todo, spec, out, store, status, workers or min(2, os.cpu_count() or 1))
@@ -76,10 +82,14 @@ def _missing(cells: Sequence[Cell], store: Store, spec: BatchSpec, out: Path) ->
     done = {
         event["cell"]
         for event in read_events(out / "status.jsonl")
-        if event["event"] == "cell" and event["status"] == "done" and event["notebook"] == _digest(spec.notebook)
+        if event["event"] == "cell"
+        and event["status"] == "done"
+        and event["notebook"] == _digest(spec.notebook)
     }
     settled = {
-        row["trial"] for row in trial_rows(store, [key for cell in cells for key in cell.keys]) if row["result"] != "error"
+        row["trial"]
+        for row in trial_rows(store, [key for cell in cells for key in cell.keys])
+        if row["result"] != "error"
     }
     return [cell for cell in cells if cell.id not in done or not settled.issuperset(cell.keys)]
 
@@ -94,7 +104,13 @@ async def _run_cells(
     free = asyncio.Semaphore(workers)
     # Several workers share the cores: one thread each beats all threads for all, which would wait for each other.
     threads = os.environ.get("LOOPKIT_THREADS") or str(max(1, (os.cpu_count() or 1) // workers))
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("trials"), TimeElapsedColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("trials"),
+        TimeElapsedColumn(),
+    )
 
     async def one(cell: Cell) -> None:
         async with free:
@@ -178,7 +194,9 @@ def _problems(cells: Sequence[Cell], trials: Sequence[Row]) -> list[str]:
         for key in cell.keys:
             row = rows.get(key)
             if row and row["result"] == "error":
-                problems.append(f"{cell.id}: item {row['item']} could not run: {row['kind']}: {row['detail']}")
+                problems.append(
+                    f"{cell.id}: item {row['item']} could not run: {row['kind']}: {row['detail']}"
+                )
         if absent := sum(key not in rows for key in cell.keys):
             problems.append(f"{cell.id}: {absent} of {len(cell.keys)} trials have no result")
     return problems

@@ -30,7 +30,10 @@ class Claim(BaseModel):
     where: dict[str, Any] = {}
     """Which trials count: parameter = value, or a list of values."""
     over: str | None = None
-    """Another arm: `arm` is right more often, on the same items at the same seed (exact McNemar)."""
+    """Another arm (or the same under another model, see `over_where`): `arm` is right more often, on the same items
+    at the same seed (exact McNemar)."""
+    over_where: dict[str, Any] = {}
+    """For `over`: what differs from `where` for the other arm."""
     p_below: float = Field(default=0.05, gt=0, lt=1)
     """For `over`."""
     at_least: float | None = Field(default=None, ge=0, le=1)
@@ -88,7 +91,9 @@ def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> BatchSpec:
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise SpecError(f"{path} is not YAML: {error}") from error
     if not isinstance(data, dict):
-        raise SpecError(f"{path} must hold a mapping (experiment:, notebook:, grid:, …), found {type(data).__name__}")
+        raise SpecError(
+            f"{path} must hold a mapping (experiment:, notebook:, grid:, …), found {type(data).__name__}"
+        )
     try:
         spec = BatchSpec.model_validate(data)
     except ValidationError as error:
@@ -121,7 +126,9 @@ def expand(spec: BatchSpec) -> list[Cell]:
         for values in itertools.product(*lists):
             params = spec.fixed | dict(zip(block, values, strict=True))
             if unknown := sorted(set(params) - known):
-                problems.append(f"unknown parameter {', '.join(map(repr, unknown))}; there are {', '.join(sorted(known))}")
+                problems.append(
+                    f"unknown parameter {', '.join(map(repr, unknown))}; there are {', '.join(sorted(known))}"
+                )
                 continue
             try:
                 checked = model.model_validate(params)
@@ -137,7 +144,7 @@ def expand(spec: BatchSpec) -> list[Cell]:
 
 def notebook_parameters(path: Path) -> set[str]:
     """The names that the notebook's `parameters` cell assigns. Raises SpecError when there is no such notebook or cell."""
-    import papermill
+    from loopkit.batch._papermill import papermill
 
     try:
         names = set(papermill.inspect_notebook(str(path)))

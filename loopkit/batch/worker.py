@@ -20,9 +20,11 @@ def main() -> None:
     print(json.dumps(execute(**job)), flush=True)
 
 
-def execute(notebook: str, output: str, parameters: dict[str, Any], timeout: float, cwd: str) -> dict[str, str]:
+def execute(
+    notebook: str, output: str, parameters: dict[str, Any], timeout: float, cwd: str
+) -> dict[str, str]:
     """Run the notebook through papermill; return its `status` and, when that is not `done`, a `detail`."""
-    import papermill
+    from loopkit.batch._papermill import papermill  # isort: skip - before anything that imports nbformat
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
 
     try:

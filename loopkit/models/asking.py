@@ -44,7 +44,9 @@ async def ask(
     try:
         with capture_run_messages() as messages:
             try:
-                result = await agent.run(prompt, model=model, message_history=history, model_settings=settings)
+                result = await agent.run(
+                    prompt, model=model, message_history=history, model_settings=settings
+                )
             except UnexpectedModelBehavior as error:
                 raise _failure(_last_response(messages), error) from error
     finally:

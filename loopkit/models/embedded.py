@@ -117,7 +117,9 @@ class EmbeddedModel(Model):
         reply = await asyncio.to_thread(lambda: self.server().handle_chat_completions(payload))
         if "error" in reply:
             error = reply["error"]
-            raise ModelAPIError(self.model_name, error.get("message", str(error)) if isinstance(error, dict) else error)
+            raise ModelAPIError(
+                self.model_name, error.get("message", str(error)) if isinstance(error, dict) else error
+            )
         choice, usage = reply["choices"][0], reply["usage"]
         message = choice["message"]
         parts: list[ModelResponsePart] = []
@@ -208,7 +210,12 @@ def _schema_constraint(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _object(**properties: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(properties),
+        "additionalProperties": False,
+    }
 
 
 def _quoted(text: str) -> str:
@@ -239,7 +246,9 @@ def _chat(messages: list[ModelMessage], instructions: str | None) -> list[dict[s
                 case UserPromptPart():
                     turns.append({"role": "user", "content": _plain(part.content)})
                 case ToolReturnPart():
-                    turns.append({"role": "user", "content": f"{part.tool_name} returned: {part.model_response_str()}"})
+                    turns.append(
+                        {"role": "user", "content": f"{part.tool_name} returned: {part.model_response_str()}"}
+                    )
                 case TextPart():
                     turns.append({"role": "assistant", "content": part.content})
                 case ToolCallPart():

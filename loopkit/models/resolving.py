@@ -49,7 +49,9 @@ def check_id(model: str) -> str:
             infer_provider_class(kind)
             return model
         except ImportError as error:
-            raise ModelUnavailable(f"model {model!r} needs a package that is not installed: {error}") from error
+            raise ModelUnavailable(
+                f"model {model!r} needs a package that is not installed: {error}"
+            ) from error
         except ValueError:
             pass
     simulated = ", ".join(f"simulated:{policy}" for policy in sorted(POLICIES))

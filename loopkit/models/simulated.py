@@ -72,7 +72,9 @@ def _random(request: Request) -> str:
 def _oracle(request: Request) -> str:
     """Knows everything: gives back the expected answer."""
     if request.expected is None:
-        raise UserError("simulated:oracle was asked something whose answer nobody gave it (pass `expected=` to ask)")
+        raise UserError(
+            "simulated:oracle was asked something whose answer nobody gave it (pass `expected=` to ask)"
+        )
     answer = to_jsonable_python(request.expected)
     if request.schema is None:
         return str(answer)
@@ -104,7 +106,9 @@ class SimulatedModel(Model):
     def __init__(self, name: str) -> None:
         super().__init__(
             profile=ModelProfile(
-                supports_json_schema_output=True, default_structured_output_mode="native", supports_tools=False
+                supports_json_schema_output=True,
+                default_structured_output_mode="native",
+                supports_tools=False,
             )
         )
         self._name = name
