@@ -6,6 +6,10 @@ import shlex
 import signal
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loopkit.batch.runner import BatchOutcome
 
 EPILOG = """\
 examples:
@@ -45,8 +49,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _batch(args: argparse.Namespace) -> int:
+    from loopkit.assets import AssetError
     from loopkit.batch import SpecError, load_spec, run_batch
-    from loopkit.models import ModelUnavailable
     from loopkit.store import StoreError
 
     command = shlex.join(["loopkit", *sys.argv[1:]])
@@ -58,7 +62,7 @@ def _batch(args: argparse.Namespace) -> int:
         outcome = asyncio.run(
             run_batch(spec, out, name=args.spec.stem, command=command, workers=args.workers)
         )
-    except (SpecError, ModelUnavailable, StoreError) as error:
+    except (SpecError, AssetError, StoreError) as error:
         print(f"loopkit: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -68,12 +72,18 @@ def _batch(args: argparse.Namespace) -> int:
     return 0 if outcome.complete else 1
 
 
-def _print(outcome: "object") -> None:
+def _print(outcome: "BatchOutcome") -> None:
     from rich.console import Console
+    from rich.markup import escape
     from rich.table import Table
 
-    console, summary = Console(highlight=False), outcome.summary
-    table = Table(title=summary["question"], title_justify="left", title_style="bold")
+    from loopkit.views import model_label
+
+    # Piped output has no width of its own; 80 columns would fold the table into shreds.
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else 120)
+    summary = outcome.summary
+    console.print(f"\n[bold]{escape(summary['question'])}[/]\n")
+    table = Table(box=None, pad_edge=False, header_style="dim")
     for heading in (
         "arm",
         "model",
@@ -89,26 +99,24 @@ def _print(outcome: "object") -> None:
     for row in summary["rows"]:
         low, high = row["wilson_low"], row["wilson_high"]
         table.add_row(
-            row["arm"],
-            row["model"],
+            escape(row["arm"]),
+            escape(model_label(row["model"])),
             str(row["n"]),
             str(row["correct"]),
             "–" if row["accuracy"] is None else f"{row['accuracy']:.1%}",
             "–" if low is None else f"{low:.1%} to {high:.1%}",
-            ", ".join(f"{kind} {n}" for kind, n in row["failures"].items()) or "–",
+            escape(", ".join(f"{kind} {n}" for kind, n in row["failures"].items()) or "–"),
             f"{row['tokens']:,}",
             f"{row['seconds']:.0f}",
         )
     console.print(table)
     colours = {"supported": "green", "not supported": "yellow", "contradicted": "red"}
     for claim in summary["claims"]:
-        colour = colours[claim["verdict"]]
-        console.print(
-            f"[bold {colour}]{claim['verdict'].upper()}[/] {claim['says']}\n  [dim]{claim['explained']}[/]"
-        )
+        verdict = f"[bold {colours[claim['verdict']]}]{claim['verdict'].upper()}[/]"
+        console.print(f"\n{verdict}  {escape(claim['says'])}\n  {escape(claim['explained'])}")
     for problem in outcome.problems:
-        console.print(f"[red]could not run[/] {problem}", markup=True)
-    console.print(f"\nreport: {outcome.out / 'report.html'}")
+        console.print(f"\n[bold red]COULD NOT RUN[/]  {escape(problem)}")
+    console.print(f"\nreport: {outcome.out / 'report.html'}", soft_wrap=True)
 
 
 if __name__ == "__main__":

@@ -50,18 +50,18 @@ def read_events(path: Path) -> list[dict[str, Any]]:
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror}") from error
     events = []
-    *lines, torn = data.split(b"\n")  # whatever follows the last newline was never finished
+    *lines, _torn = data.split(b"\n")  # whatever follows the last newline was never finished
     for number, line in enumerate(lines, 1):
         try:
             event = json.loads(line)
-            event["event"], event["seq"]  # noqa: B018 - both must be there
+            seq = (event["event"], event["seq"])[1]
         except (ValueError, TypeError, KeyError) as error:
             raise StoreError(
                 f"{path}, line {number} is not an event: {error!r}. Move the file away to go on."
             ) from error
-        if event["seq"] != number - 1:
+        if seq != number - 1:
             raise StoreError(
-                f"{path}, line {number}: expected event {number - 1}, found {event['seq']}: a line is missing"
+                f"{path}, line {number}: expected event {number - 1}, found {seq}: a line is missing"
             )
         events.append(event)
     return events

@@ -20,7 +20,7 @@ from loopkit.store import RunLog, Store
 
 from .arms import Arm, make
 from .cutting import cut
-from .puzzles import Perturb, Puzzle, PuzzleError, generate, load
+from .puzzles import Perturb, Puzzle, generate, load
 
 if TYPE_CHECKING:
     import pandas as pd

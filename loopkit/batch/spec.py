@@ -132,11 +132,13 @@ def expand(spec: BatchSpec) -> list[Cell]:
                 continue
             try:
                 checked = model.model_validate(params)
+                cell = _cell(checked, tuple(trial.key for trial in experiment.trials(checked)))
             except ValidationError as error:
                 problems.append(_problems(error))
-                continue
-            cell = _cell(checked, tuple(trial.key for trial in experiment.trials(checked)))
-            cells[cell.id] = cell  # an override may make two blocks alike
+            except ValueError as error:  # the experiment's own word: a data file with bad lines, say
+                problems.append(str(error))
+            else:
+                cells[cell.id] = cell  # an override may make two blocks alike
     if problems:
         raise SpecError("; ".join(dict.fromkeys(problems)))
     return list(cells.values())

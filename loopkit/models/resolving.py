@@ -40,25 +40,34 @@ class MeteredModel(WrapperModel):
 
 
 def check_id(model: str) -> str:
-    """Return `model` if it names one, without loading anything heavy; else raise ModelUnavailable listing what there is."""
+    """Return `model` if it can be resolved, without loading weights or sending anything.
+
+    Raises ModelUnavailable for an unknown id (listing what there is), a missing package or a missing key.
+    """
     kind, _, name = model.partition(":")
-    if model == "embedded" or (kind == "simulated" and name in POLICIES):
-        return model
-    if kind != "simulated" and name:
-        try:
-            infer_provider_class(kind)
-            return model
-        except ImportError as error:
-            raise ModelUnavailable(
-                f"model {model!r} needs a package that is not installed: {error}"
-            ) from error
-        except ValueError:
-            pass
-    simulated = ", ".join(f"simulated:{policy}" for policy in sorted(POLICIES))
-    raise ModelUnavailable(
-        f"unknown model {model!r}. There are: embedded; {simulated}; and any pydantic-ai id such as "
-        "openai:gpt-5-mini, anthropic:claude-haiku-4-5, ollama:qwen3 (provider:name)"
-    )
+    if model != "embedded" and not (kind == "simulated" and name in POLICIES):
+        _known_to_pydantic_ai(model)
+    return model
+
+
+def _known_to_pydantic_ai(model: str) -> Model:
+    kind, _, name = model.partition(":")
+    try:
+        infer_provider_class(kind)
+    except ImportError as error:
+        raise ModelUnavailable(f"model {model!r} needs a package that is not installed: {error}") from error
+    except ValueError:
+        name = ""
+    if not name:
+        simulated = ", ".join(f"simulated:{policy}" for policy in sorted(POLICIES))
+        raise ModelUnavailable(
+            f"unknown model {model!r}. There are: embedded; {simulated}; and any pydantic-ai id such as "
+            "openai:gpt-5-mini, anthropic:claude-haiku-4-5, ollama:qwen3 (provider:name)"
+        )
+    try:
+        return infer_model(model)
+    except (UserError, ImportError) as error:
+        raise ModelUnavailable(f"model {model!r} cannot be used: {error}") from error
 
 
 def resolve(model: str | Model, **options: Any) -> Model:
@@ -67,22 +76,20 @@ def resolve(model: str | Model, **options: Any) -> Model:
     `options` go to the embedded model (`threads=`, `slots=`, `context=`) and are refused for any other.
     Raises ModelUnavailable for an unknown id, a missing package or a missing key.
     """
-    if isinstance(model, Model):
-        return model if isinstance(model, MeteredModel) else MeteredModel(model)
-    check_id(model)
+    if isinstance(model, MeteredModel):
+        return model
     if model == "embedded":
         from loopkit.models.embedded import EmbeddedModel
 
         return MeteredModel(EmbeddedModel(**options))
     if options:
         raise TypeError(f"model {model!r} takes no options, got {sorted(options)}: only 'embedded' has any")
+    if isinstance(model, Model):
+        return MeteredModel(model)
     kind, _, name = model.partition(":")
-    if kind == "simulated":
+    if kind == "simulated" and name in POLICIES:
         return MeteredModel(SimulatedModel(name))
-    try:
-        return MeteredModel(infer_model(model))
-    except (UserError, ImportError) as error:
-        raise ModelUnavailable(f"model {model!r} cannot be used: {error}") from error
+    return MeteredModel(_known_to_pydantic_ai(model))
 
 
 def fingerprint(model: str) -> str | None:

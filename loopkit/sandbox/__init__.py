@@ -5,6 +5,7 @@ defence against an attacker, since the child may still read files and open socke
 """
 
 import asyncio
+import contextlib
 import os
 import signal
 import sys
@@ -91,7 +92,6 @@ async def _read(stream: asyncio.StreamReader, limit: int) -> str:
 
 
 def _kill_group(pid: int) -> None:
-    try:
+    # Already gone; macOS says PermissionError for a group of zombies.
+    with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
-    except (ProcessLookupError, PermissionError):  # already gone; macOS says EPERM for a group of zombies
-        pass

@@ -7,6 +7,7 @@ _HOME = {
     "convergence_figure": "figures",
     "arms_figure": "figures",
     "items_figure": "figures",
+    "model_label": "figures",
     "write_report": "report",
 }
 __all__ = list(_HOME)
