@@ -189,6 +189,6 @@ def _problems(error: ValidationError) -> str:
     def line(problem: Mapping[str, Any]) -> str:
         place = ".".join(map(str, problem["loc"])) or "the whole"
         shown = "" if problem["type"] in {"missing", "extra_forbidden"} else f", got {problem['input']!r}"
-        return f"{place}: {problem['msg']}{shown}"
+        return f"{place}: {problem['msg'].removeprefix('Value error, ')}{shown}"
 
     return "; ".join(line(problem) for problem in error.errors())
