@@ -2,14 +2,18 @@
 
 import argparse
 import asyncio
+import contextlib
 import shlex
 import signal
 import sys
+from collections.abc import Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from loopkit.batch.runner import BatchOutcome
+
+T = TypeVar("T")
 
 EPILOG = """\
 examples:
@@ -57,19 +61,26 @@ def _batch(args: argparse.Namespace) -> int:
     try:
         spec = load_spec(args.spec, args.overrides)
         out = args.out or Path("runs") / f"{spec.experiment}-{args.spec.stem}"
-        # SIGTERM ends as Ctrl-C does: workers stopped, everything recorded, resumable.
-        signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
         outcome = asyncio.run(
-            run_batch(spec, out, name=args.spec.stem, command=command, workers=args.workers)
+            _ended_by_sigterm(
+                run_batch(spec, out, name=args.spec.stem, command=command, workers=args.workers)
+            )
         )
     except (SpecError, AssetError, StoreError) as error:
         print(f"loopkit: {error}", file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, asyncio.CancelledError):
         print("\nloopkit: interrupted; the same command goes on from here", file=sys.stderr)
         return 130
     _print(outcome)
     return 0 if outcome.complete else 1
+
+
+async def _ended_by_sigterm(work: Coroutine[Any, Any, T]) -> T:
+    """Await `work`; SIGTERM ends it as Ctrl-C does: workers stopped, everything recorded, resumable."""
+    with contextlib.suppress(NotImplementedError):  # Windows
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asyncio.current_task().cancel)
+    return await work
 
 
 def _print(outcome: "BatchOutcome") -> None:

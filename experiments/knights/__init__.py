@@ -145,7 +145,8 @@ async def run(params: Params, out: str | Path, on_done: Callable[[], None] | Non
     from loopkit.batch.summary import trial_rows
 
     store, all_trials = Store(Path(out) / "records"), trials(params)
-    await play(all_trials, store, on_done=on_done)
+    # The embedded model is busy with one puzzle's clauses as it is; a second puzzle would only wait beside it.
+    await play(all_trials, store, parallel=1 if params.model == "embedded" else 4, on_done=on_done)
     rows = {row["trial"]: row for row in trial_rows(store, [trial.key for trial in all_trials])}
     return pd.DataFrame([rows[trial.key] for trial in all_trials])
 

@@ -134,9 +134,12 @@ async def _run_cells(
                 progress.console.print(f"[red]✗[/red] {problems[-1]}", highlight=False)
 
     with Progress(*columns, console=Console(stderr=True)) as progress:
-        async with asyncio.TaskGroup() as group:
-            for cell in cells:
-                group.create_task(one(cell))
+        try:
+            async with asyncio.TaskGroup() as group:
+                for cell in cells:
+                    group.create_task(one(cell))
+        except ExceptionGroup as several:  # the record cannot be written: one cell's word is enough
+            raise several.exceptions[0] from None
     return problems
 
 
@@ -215,7 +218,7 @@ def _provenance(command: str, out: Path) -> dict[str, str]:
         "command": command,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "loopkit": loopkit.__version__,
-        **{package: version(package) for package in ("pydantic-ai-slim", "xllamacpp", "python-constraint2")},
+        **{package: version(package) for package in ("pydantic-ai-slim", "xllamacpp", "papermill")},
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }
