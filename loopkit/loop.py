@@ -185,7 +185,9 @@ class Loop:
             best = best_of(history)
             record(
                 "iteration",
-                **{"iteration": turn.number, "decision": turn.decision, "score": turn.score},
+                iteration=turn.number,
+                decision=turn.decision,
+                score=turn.score,
                 best=best.number if best else None,
                 feedback=asdict(turn.verdict.feedback) if turn.verdict else None,
                 error=asdict(turn.error) if turn.error else None,
@@ -200,32 +202,20 @@ class Loop:
                 return Outcome(goal=goal, history=tuple(history), stopped_by=stop)
 
     async def _turn(self, goal: Any, history: list[Iteration], record: Callable[..., None]) -> Iteration:
-        number, made = len(history) + 1, {}
-        started, error = time.perf_counter(), None
+        number, started = len(history) + 1, time.perf_counter()
+        made: dict[str, Any] = {}
+        error = None
         phases = (
             ("candidate", "propose", lambda: self.propose(goal, tuple(history))),
             ("observation", "execute", lambda: self.execute(made["candidate"])),
-            ("verdict", "judge", lambda: self.judge(made["candidate"], made["observation"])),
+            ("verdict", "judge", lambda: self._judged(made["candidate"], made["observation"])),
         )
         with metered() as usage:
             for product, phase, call in phases:
-                phase_started = time.perf_counter()
-                with metered() as phase_usage:
-                    try:
-                        value = call()
-                        value = await value if inspect.isawaitable(value) else value
-                        made[product] = _as_verdict(value) if phase == "judge" else value
-                    except Exception as raised:
-                        error = _phase_error(phase, raised)
-                record(
-                    "step",
-                    **{"iteration": number, "phase": phase, "value": made.get(product)},
-                    error=asdict(error) if error else None,
-                    usage=asdict(phase_usage),
-                    seconds=round(time.perf_counter() - phase_started, 6),
-                )
+                value, error = await _recorded(record, number, phase, call)
                 if error:
                     break
+                made[product] = value
         best = best_of(history)
         if error:
             decision = Decision.CRASH
@@ -233,26 +223,43 @@ class Loop:
             decision = Decision.KEEP
         else:
             decision = Decision.DISCARD
-        return Iteration(
-            number=number,
-            decision=decision,
-            error=error,
-            usage=usage,
-            seconds=time.perf_counter() - started,
-            **made,
-        )
+        seconds = time.perf_counter() - started
+        return Iteration(number=number, decision=decision, error=error, usage=usage, seconds=seconds, **made)
+
+    async def _judged(self, candidate: Any, observation: Any) -> Verdict:
+        verdict = await _value(self.judge(candidate, observation))
+        return verdict if isinstance(verdict, Verdict) else Verdict(score=verdict)
 
     def _stop(self, history: History) -> StopReason | None:
         return next((stop for gate in self.gates if (stop := gate(history))), None)
 
 
-def _as_verdict(value: Any) -> Verdict:
-    return value if isinstance(value, Verdict) else Verdict(score=value)
+async def _value(result: Any) -> Any:
+    """What a plain function returned, or what an async one will have."""
+    return await result if inspect.isawaitable(result) else result
 
 
-def _phase_error(phase: str, raised: Exception) -> PhaseError:
-    if isinstance(raised, Failure):
-        return PhaseError(
-            phase=phase, kind=raised.kind, message=str(raised), typed=True, answer=raised.answer
-        )
-    return PhaseError(phase=phase, kind=type(raised).__name__, message=str(raised), typed=False)
+async def _recorded(
+    record: Callable[..., None], number: int, phase: str, call: Callable[[], Any]
+) -> tuple[Any, PhaseError | None]:
+    """Run one phase of turn `number`; return its value, or the error that it raised."""
+    value, error, started = None, None, time.perf_counter()
+    with metered() as usage:
+        try:
+            value = await _value(call())
+        except Failure as raised:
+            error = PhaseError(
+                phase=phase, kind=raised.kind, message=str(raised), typed=True, answer=raised.answer
+            )
+        except Exception as raised:
+            error = PhaseError(phase=phase, kind=type(raised).__name__, message=str(raised), typed=False)
+    record(
+        "step",
+        iteration=number,
+        phase=phase,
+        value=value,
+        error=asdict(error) if error else None,
+        usage=asdict(usage),
+        seconds=round(time.perf_counter() - started, 6),
+    )
+    return value, error

@@ -1,0 +1,136 @@
+"""Gates against a restatement of what they promise, on random histories."""
+
+import copy
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loopkit import Budget, MaxIterations, Stagnation, Threshold, Usage
+from loopkit.loop import Decision, Iteration, PhaseError, Verdict
+
+# Few distinct scores, all exact in binary, so that ties and gains of exactly `min_gain` come up.
+SCORES = st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.75, 1.0])
+tokens = st.integers(0, 20)
+usages = st.builds(Usage, calls=st.integers(0, 3), input_tokens=tokens, output_tokens=tokens)
+
+
+@st.composite
+def histories(draw):
+    """What a loop leaves behind: crashes, and candidates kept only when they are better than all before."""
+    history, best = [], -math.inf
+    for number in range(1, draw(st.integers(0, 8)) + 1):
+        score = draw(st.none() | SCORES)
+        if score is None:
+            made = {
+                "decision": Decision.CRASH,
+                "error": PhaseError(phase="judge", kind="x", message="x", typed=False),
+            }
+        else:
+            decision = Decision.KEEP if score > best else Decision.DISCARD
+            made = {"decision": decision, "verdict": Verdict(score=score)}
+            best = max(best, score)
+        seconds = draw(st.sampled_from([0.0, 0.5, 2.0]))
+        history.append(Iteration(number=number, usage=draw(usages), seconds=seconds, **made))
+    return tuple(history)
+
+
+def top(history):
+    return max((turn.score for turn in history if turn.score is not None), default=None)
+
+
+def opened(gate, history):
+    stop = gate(history)
+    assert stop is None or (stop.gate == type(gate).__name__ and stop.reason)
+    return stop is not None
+
+
+@given(histories(), SCORES)
+def test_threshold_opens_once_any_score_reached_it(history, score):
+    expected = any(turn.score is not None and turn.score >= score for turn in history)
+    assert opened(Threshold(score), history) == expected
+
+
+@given(histories(), st.integers(1, 9))
+def test_max_iterations_counts_every_turn(history, n):
+    assert opened(MaxIterations(n), history) == (len(history) >= n)
+
+
+@given(histories(), st.integers(1, 5), st.sampled_from([0.0, 0.25, 0.5]))
+def test_stagnation_opens_without_a_gain_above_the_least_one(history, patience, min_gain):
+    if len(history) <= patience:
+        expected = False
+    else:
+        before, now = top(history[: len(history) - patience]), top(history)
+        if now is None:
+            expected = True  # only crashes
+        elif before is None:
+            expected = False  # the first usable candidate is a gain
+        else:
+            expected = not now - before > min_gain
+    assert opened(Stagnation(patience, min_gain), history) == expected
+
+
+@given(
+    histories(),
+    st.none() | st.integers(0, 60),
+    st.none() | st.integers(0, 8),
+    st.none() | st.sampled_from([0.0, 0.5, 1.0, 3.5]),
+)
+def test_budget_opens_when_any_limit_is_used_up(history, tokens, calls, seconds):
+    limits = {"tokens": tokens, "calls": calls, "seconds": seconds}
+    if set(limits.values()) == {None}:
+        with pytest.raises(ValueError, match="needs a limit"):
+            Budget(**limits)
+        return
+    spent = {"tokens": 0, "calls": 0, "seconds": 0.0}
+    for turn in history:
+        spent["tokens"] += turn.usage.input_tokens + turn.usage.output_tokens
+        spent["calls"] += turn.usage.calls
+        spent["seconds"] += turn.seconds
+    over = [name for name, limit in limits.items() if limit is not None and spent[name] >= limit]
+    stop = Budget(**limits)(history)
+    assert (stop is not None) == bool(over)
+    assert stop is None or any(name in stop.reason for name in over)
+
+
+GATES = [Threshold(0.5), MaxIterations(3), Stagnation(2, 0.25), Budget(tokens=40, calls=5, seconds=3)]
+
+
+@given(histories(), st.sampled_from(GATES))
+def test_a_gate_is_a_pure_function_of_the_history(history, gate):
+    before, first = copy.deepcopy(history), gate(history)
+    for other in GATES:  # asking about another history in between leaves no trace
+        other(history[:1])
+    assert gate(history) == gate(list(history)) == copy.copy(gate)(history) == first
+    assert history == before
+
+
+@given(histories(), st.sampled_from([MaxIterations(3), Budget(tokens=40), Budget(seconds=1), Threshold(0.5)]))
+def test_what_has_opened_stays_open(history, gate):
+    opens = [gate(history[:length]) is not None for length in range(len(history) + 1)]
+    assert opens == sorted(opens)
+
+
+def test_only_what_ends_by_itself_bounds_a_loop():
+    bounding = [MaxIterations(1), Budget(seconds=1), Budget(seconds=1, tokens=1)]
+    others = [Threshold(1), Stagnation(1), Budget(tokens=1), Budget(calls=1), Budget(calls=1, tokens=1)]
+    assert all(gate.bounds for gate in bounding)
+    assert not any(getattr(gate, "bounds", False) for gate in others)
+
+
+@pytest.mark.parametrize(
+    ("make", "bad"),
+    [
+        *[(MaxIterations, bad) for bad in (0, -1, math.nan)],
+        *[(Stagnation, bad) for bad in (0, -2, math.nan)],
+        *[(lambda bad: Stagnation(1, min_gain=bad), bad) for bad in (-0.1, math.nan)],
+        *[(lambda bad: Budget(tokens=bad), bad) for bad in (-1, math.nan)],
+        *[(lambda bad: Budget(calls=bad), bad) for bad in (-1, math.nan)],
+        *[(lambda bad: Budget(seconds=bad), bad) for bad in (-0.5, math.nan)],
+    ],
+)
+def test_a_bad_limit_is_refused_and_named(make, bad):
+    with pytest.raises(ValueError, match=f"must be >= [01], got {bad}"):
+        make(bad)
