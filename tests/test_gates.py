@@ -4,7 +4,7 @@ import copy
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopkit import Budget, MaxIterations, Stagnation, Threshold, Usage
@@ -46,17 +46,20 @@ def opened(gate, history):
     return stop is not None
 
 
+@settings(max_examples=60, deadline=None)
 @given(histories(), SCORES)
 def test_threshold_opens_once_any_score_reached_it(history, score):
     expected = any(turn.score is not None and turn.score >= score for turn in history)
     assert opened(Threshold(score), history) == expected
 
 
+@settings(max_examples=60, deadline=None)
 @given(histories(), st.integers(1, 9))
 def test_max_iterations_counts_every_turn(history, n):
     assert opened(MaxIterations(n), history) == (len(history) >= n)
 
 
+@settings(max_examples=60, deadline=None)
 @given(histories(), st.integers(1, 5), st.sampled_from([0.0, 0.25, 0.5]))
 def test_stagnation_opens_without_a_gain_above_the_least_one(history, patience, min_gain):
     if len(history) <= patience:
@@ -72,6 +75,7 @@ def test_stagnation_opens_without_a_gain_above_the_least_one(history, patience, 
     assert opened(Stagnation(patience, min_gain), history) == expected
 
 
+@settings(max_examples=60, deadline=None)
 @given(
     histories(),
     st.none() | st.integers(0, 60),
@@ -98,6 +102,7 @@ def test_budget_opens_when_any_limit_is_used_up(history, tokens, calls, seconds)
 GATES = [Threshold(0.5), MaxIterations(3), Stagnation(2, 0.25), Budget(tokens=40, calls=5, seconds=3)]
 
 
+@settings(max_examples=60, deadline=None)
 @given(histories(), st.sampled_from(GATES))
 def test_a_gate_is_a_pure_function_of_the_history(history, gate):
     before, first = copy.deepcopy(history), gate(history)
@@ -107,6 +112,7 @@ def test_a_gate_is_a_pure_function_of_the_history(history, gate):
     assert history == before
 
 
+@settings(max_examples=60, deadline=None)
 @given(histories(), st.sampled_from([MaxIterations(3), Budget(tokens=40), Budget(seconds=1), Threshold(0.5)]))
 def test_what_has_opened_stays_open(history, gate):
     opens = [gate(history[:length]) is not None for length in range(len(history) + 1)]

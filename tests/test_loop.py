@@ -4,7 +4,7 @@ import asyncio
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopkit import Budget, Decision, Failure, Loop, MaxIterations, Stagnation, Store, Threshold, Usage
@@ -65,6 +65,7 @@ scores = st.floats(-1e6, 1e6) | st.integers(-3, 3)
 turns = st.lists(scores | st.just(CRASH), min_size=1, max_size=12)
 
 
+@settings(max_examples=50, deadline=None)
 @given(turns)
 def test_the_best_is_the_first_highest_score_and_decisions_follow_from_the_scores(history):
     outcome = play(*(RuntimeError("no") if turn == CRASH else turn for turn in history))
@@ -169,7 +170,9 @@ def test_a_crash_names_its_phase_and_keeps_what_was_made_before_it(broken):
     assert steps[-1] == broken
 
 
-@pytest.mark.parametrize("gates", [[], [Threshold(1)], [Stagnation(1)], [Budget(tokens=5)], [Budget(calls=5)]])
+@pytest.mark.parametrize(
+    "gates", [[], [Threshold(1)], [Stagnation(1)], [Budget(tokens=5)], [Budget(calls=5)]]
+)
 def test_a_loop_that_nothing_bounds_is_refused(gates):
     with pytest.raises(ValueError, match="no gate bounds this loop"):
         play(1, gates=gates or [lambda history: None])
@@ -213,6 +216,7 @@ def call(tokens=1):
     spend(Usage(calls=1, input_tokens=tokens, output_tokens=1, cached_tokens=tokens // 2))
 
 
+@settings(max_examples=25, deadline=None)
 @given(st.lists(st.lists(st.integers(0, 50), max_size=4), min_size=1, max_size=5))
 def test_each_turn_is_billed_for_what_its_phases_asked_however_they_fan_out(spends):
     async def one(tokens):
@@ -284,6 +288,7 @@ def test_loops_side_by_side_do_not_pay_for_each_other():
 # --- records -----------------------------------------------------------------------------------------------
 
 
+@settings(max_examples=50, deadline=None)
 @given(turns)
 def test_the_log_tells_the_whole_story_in_order(history):
     log = ListLog()
@@ -328,7 +333,7 @@ def test_feedback_and_errors_reach_the_record_as_data(tmp_path):
     assert run.first("goal")["goal"] == {"what": "goal"}
     assert run.first("goal")["gates"] == ["MaxIterations(n=2)"]
     assert first["feedback"] == {"blocking": ["shorter"], "suggestions": []}
-    assert second["error"]["kind"], second["error"]["answer"] == ("odd", "hm")
+    assert (second["error"]["kind"], second["error"]["answer"]) == ("odd", "hm")
     assert (run.status, run.first("stop")["best"]) == ("finished", 1)
 
 

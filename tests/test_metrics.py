@@ -16,7 +16,7 @@ def counts(draw):
 
 
 @given(counts(), st.floats(0.5, 0.999))
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_accuracy_has_the_wilson_interval(count, confidence):
     successes, n = count
     found = accuracy(successes, n, confidence)
@@ -52,7 +52,7 @@ def test_a_proportion_as_words():
 
 
 @given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
-@settings(deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_mcnemar_is_the_exact_test_on_the_paired_table(pairs):
     first, second = zip(*pairs, strict=True)
     found = mcnemar(first, second)

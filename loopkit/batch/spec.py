@@ -120,7 +120,7 @@ def expand(spec: BatchSpec) -> list[Cell]:
         f"the notebook {spec.notebook} has a parameter {name!r} that experiments.{spec.experiment}.Params lacks"
         for name in sorted(known - set(model.model_fields))
     ]
-    cells: dict[str, Cell] = {}
+    cells: dict[tuple[str, ...], Cell] = {}
     for block in spec.grid:
         lists = [value if isinstance(value, list) else [value] for value in block.values()]
         for values in itertools.product(*lists):
@@ -138,7 +138,7 @@ def expand(spec: BatchSpec) -> list[Cell]:
             except ValueError as error:  # the experiment's own word: a data file with bad lines, say
                 problems.append(str(error))
             else:
-                cells[cell.id] = cell  # an override may make two blocks alike
+                cells.setdefault(cell.keys, cell)  # an override may make two blocks stand for the same trials
     if problems:
         raise SpecError("; ".join(dict.fromkeys(problems)))
     return list(cells.values())

@@ -174,7 +174,7 @@ def test_a_notebook_that_will_not_do(cells, tmp_path, make, said):
 
 
 def test_the_notebook_is_found_beside_the_batch_file(cells, tmp_path):
-    notebook(tmp_path / "own.ipynb", "arm = model = None\narm = 1\nmodel = 2\ncount = 3\npeople = 4\nseed = 5")
+    notebook(tmp_path / "own.ipynb", "arm = 1\nmodel = 2\ncount = 3\npeople = 4\nseed = 5")
     assert len(cells(batch(notebook="own.ipynb"))) == 2
 
 
@@ -214,7 +214,9 @@ def test_a_parameter_that_is_wrong(cells, place, name, value, said):
         case "fixed":
             data["fixed"][name] = value
         case "--set":
-            overrides = [f"{name}={yaml.safe_dump(value, default_flow_style=True).removesuffix('...' + chr(10))}"]
+            overrides = [
+                f"{name}={yaml.safe_dump(value, default_flow_style=True).removesuffix('...' + chr(10))}"
+            ]
     with pytest.raises(SpecError, match=f"(?s){said}"):
         cells(data, *overrides)
 
@@ -296,6 +298,7 @@ EDIT = st.tuples(
 )
 
 
+@pytest.mark.filterwarnings("ignore:the file is not specified", "ignore:The specified file")
 @settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(edits=st.lists(EDIT, min_size=1, max_size=4))
 def test_a_mangled_batch_file_is_refused_in_words_or_runs(tmp_path_factory, edits):
