@@ -28,7 +28,11 @@ run (each is named); 2 the batch file, a parameter or a model is wrong; 130 inte
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="loopkit", description="Understand, run and trust agent loops.")
+    parser = argparse.ArgumentParser(
+        prog="loopkit",
+        description="Understand, run and trust agent loops.",
+        epilog="`loopkit batch --help` has examples and exit codes. Notebooks: `make lab`.",
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     batch = commands.add_parser(
         "batch",
@@ -49,15 +53,15 @@ def main(argv: list[str] | None = None) -> int:
     args = parser.parse_args(argv)
     if args.workers is not None and args.workers < 1:
         parser.error(f"--workers must be >= 1, got {args.workers}")
-    return _batch(args)
+    return _batch(args, sys.argv[1:] if argv is None else argv)
 
 
-def _batch(args: argparse.Namespace) -> int:
+def _batch(args: argparse.Namespace, argv: list[str]) -> int:
     from loopkit.assets import AssetError
     from loopkit.batch import SpecError, load_spec, run_batch
     from loopkit.store import StoreError
 
-    command = shlex.join(["loopkit", *sys.argv[1:]])
+    command = shlex.join(["loopkit", *argv])
     try:
         spec = load_spec(args.spec, args.overrides)
         out = args.out or Path("runs") / f"{spec.experiment}-{args.spec.stem}"

@@ -4,6 +4,7 @@
 day on its own; a loop must have one. Any function with this signature is a gate.
 """
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,6 +16,9 @@ class Threshold:
     """Opens when the best score so far reaches `score`."""
 
     score: float
+
+    def __post_init__(self) -> None:
+        _check("Threshold", "score", self.score)
 
     def __call__(self, history: History) -> StopReason | None:
         best = best_of(history)
@@ -31,7 +35,7 @@ class MaxIterations:
     bounds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _at_least("MaxIterations", "n", self.n, 1)
+        _check("MaxIterations", "n", self.n, least=1, whole=True)
 
     def __call__(self, history: History) -> StopReason | None:
         if len(history) < self.n:
@@ -41,7 +45,7 @@ class MaxIterations:
 
 @dataclass(frozen=True)
 class Stagnation:
-    """Opens when the best score has gained less than `min_gain` over the last `patience` turns.
+    """Opens when the best score has not gained more than `min_gain` over the last `patience` turns.
 
     Turns before the first usable candidate count too: a loop that only crashes stagnates.
     """
@@ -50,8 +54,8 @@ class Stagnation:
     min_gain: float = 0.0
 
     def __post_init__(self) -> None:
-        _at_least("Stagnation", "patience", self.patience, 1)
-        _at_least("Stagnation", "min_gain", self.min_gain, 0)
+        _check("Stagnation", "patience", self.patience, least=1, whole=True)
+        _check("Stagnation", "min_gain", self.min_gain, least=0)
 
     def __call__(self, history: History) -> StopReason | None:
         if len(history) <= self.patience:
@@ -84,7 +88,7 @@ class Budget:
             raise ValueError("a Budget needs a limit: tokens=, calls= or seconds=")
         for name in ("tokens", "calls", "seconds"):
             if (limit := getattr(self, name)) is not None:
-                _at_least("Budget", name, limit, 0)
+                _check("Budget", name, limit, least=0)
 
     @property
     def bounds(self) -> bool:
@@ -104,7 +108,13 @@ class Budget:
         return None
 
 
-def _at_least(gate: str, name: str, value: float, least: float) -> None:
-    # `not >=` rather than `<`, so that NaN is refused too.
-    if not value >= least:
+def _check(gate: str, name: str, value: float, *, least: float = -math.inf, whole: bool = False) -> None:
+    """A gate's limit must be a number that can be reached: infinity would never open it, NaN always or never."""
+    if (
+        not isinstance(value, int if whole else int | float)
+        or isinstance(value, bool)
+        or not math.isfinite(value)
+    ):
+        raise ValueError(f"{gate}: {name} must be a {'whole' if whole else 'finite'} number, got {value!r}")
+    if value < least:
         raise ValueError(f"{gate}: {name} must be >= {least}, got {value!r}")

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
+from numbers import Real
 from typing import Any, Protocol
 
 from loopkit.usage import Usage, metered
@@ -56,8 +57,10 @@ class Verdict:
 
     def __post_init__(self) -> None:
         for name, value in {"score": self.score, **self.dimensions}.items():
-            if not isinstance(value, int | float) or not math.isfinite(value):
+            # numbers.Real takes numpy's scalars in.
+            if not isinstance(value, Real) or not math.isfinite(value):
                 raise ValueError(f"a verdict's {name} must be a finite number, got {value!r}")
+        object.__setattr__(self, "score", float(self.score))
 
 
 class Decision(StrEnum):
@@ -154,7 +157,7 @@ class Loop:
 
     `judge` returns a `Verdict` or a bare number. `gates` are tried in order after every turn; the first that
     returns a `StopReason` ends the run. At least one must bound the number of turns by itself
-    (`MaxIterations`, `Budget`), else the loop is refused with a ValueError: hope is not an exit.
+    (`MaxIterations`, `Budget(seconds=…)`), else the loop is refused with a ValueError: hope is not an exit.
     """
 
     def __init__(
@@ -166,7 +169,7 @@ class Loop:
         gates: Sequence[Gate],
     ) -> None:
         if not any(getattr(gate, "bounds", False) for gate in gates):
-            raise ValueError("no gate bounds this loop: add MaxIterations(n) or a Budget to `gates`")
+            raise ValueError("no gate bounds this loop: add MaxIterations(n) or Budget(seconds=…) to `gates`")
         self.propose, self.execute, self.judge, self.gates = propose, execute, judge, tuple(gates)
 
     async def run(self, goal: Any, *, log: Log | None = None) -> Outcome:

@@ -63,7 +63,7 @@ def mcnemar(first: Sequence[bool], second: Sequence[bool]) -> Paired:
     Given the discordant pairs, the null says each falls to either side with probability 1/2: a binomial test.
     Raises ValueError when the sequences are empty or differ in length.
     """
-    if len(first) != len(second) or not first:
+    if len(first) != len(second) or len(first) == 0:
         raise ValueError(
             f"paired outcomes must be equally long and not empty, got {len(first)} and {len(second)}"
         )

@@ -4,6 +4,7 @@
 written when a process died is torn; reading ignores it, and opening a log to go on cuts it off.
 """
 
+import contextlib
 import json
 import os
 import re
@@ -28,16 +29,23 @@ class RunTaken(StoreError):
 
 
 def encode(value: Any) -> bytes:
-    """`value` as one line of JSON: dataclasses, pydantic models, sets and paths too; anything else by its repr.
+    """`value` as JSON on one line: dataclasses, pydantic models, sets, bytes and paths too; else its repr.
 
-    NaN and infinities become the strings "NaN" and "Infinity", since JSON has no such numbers. Lone
-    surrogates, which models do emit, are escaped.
+    Never raises. NaN and infinities become the strings "NaN" and "Infinity", since JSON has no such numbers;
+    lone surrogates, which models do emit, are escaped; what cannot be taken apart (a cycle, say) is its repr.
     """
-    from pydantic_core import to_jsonable_python
+    from pydantic_core import to_json, to_jsonable_python
 
-    plain = to_jsonable_python(value, inf_nan_mode="strings", serialize_unknown=True, fallback=repr)
-    text = json.dumps(plain, ensure_ascii=False, separators=(",", ":"), default=repr)
-    return text.encode("utf-8", "backslashreplace")
+    try:
+        return to_json(value, inf_nan_mode="strings", serialize_unknown=True, fallback=repr)
+    except Exception:  # surrogates, bytes that are no UTF-8, cycles, deep nesting, a __repr__ that raises
+        with contextlib.suppress(Exception):
+            plain = to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True, fallback=repr)
+            return json.dumps(plain, allow_nan=False).encode()
+    try:
+        return json.dumps(repr(value)).encode()
+    except Exception as error:
+        return json.dumps(f"<{type(value).__name__}: {type(error).__name__} in its repr>").encode()
 
 
 def read_events(path: Path) -> list[dict[str, Any]]:
@@ -91,20 +99,25 @@ class RunLog:
         self._next = len(events)
 
     def append(self, event: str, **data: Any) -> None:
-        """Write one event. It reaches the disk at the next `sync`."""
-        line = {
-            "seq": self._next,
-            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
-            "event": event,
-        }
-        self._file.write(encode(line | data) + b"\n")
+        """Write one event. It reaches the disk at the next `sync`. Raises StoreError when the disk is full."""
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        fields = {"seq": self._next, "time": now, "event": event} | data
+        # Field by field, so that one value JSON has no words for does not take the others along.
+        line = b",".join(encode(name) + b":" + encode(value) for name, value in fields.items())
+        with self._writing():
+            self._file.write(b"{" + line + b"}\n")
         self._next += 1
 
     def sync(self) -> None:
         """Return when everything appended so far is on the disk. Raises StoreError when it cannot be (disk full)."""
-        try:
+        with self._writing():
             self._file.flush()
             os.fsync(self._file.fileno())
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
             raise StoreError(
                 f"cannot write {self.path}: {error.strerror}. What was synced before is kept."
@@ -195,7 +208,8 @@ class Store:
 
     def ids(self) -> list[str]:
         """The ids of all runs, sorted."""
-        return sorted(path.stem for path in self.folder.glob("*.jsonl"))
+        names = (path.stem for path in self.folder.glob("*.jsonl"))
+        return sorted(name for name in names if RUN_ID.fullmatch(name))  # not what file managers leave about
 
     def runs(self) -> Iterator[Run]:
         """All runs that have at least a start event."""

@@ -129,14 +129,15 @@ def test_only_what_ends_by_itself_bounds_a_loop():
 @pytest.mark.parametrize(
     ("make", "bad"),
     [
-        *[(MaxIterations, bad) for bad in (0, -1, math.nan)],
-        *[(Stagnation, bad) for bad in (0, -2, math.nan)],
+        *[(Threshold, bad) for bad in (math.nan, math.inf)],
+        *[(MaxIterations, bad) for bad in (0, -1, 1.5, math.nan, math.inf, True)],
+        *[(Stagnation, bad) for bad in (0, -2, 1.5, math.nan, math.inf)],
         *[(lambda bad: Stagnation(1, min_gain=bad), bad) for bad in (-0.1, math.nan)],
         *[(lambda bad: Budget(tokens=bad), bad) for bad in (-1, math.nan)],
         *[(lambda bad: Budget(calls=bad), bad) for bad in (-1, math.nan)],
-        *[(lambda bad: Budget(seconds=bad), bad) for bad in (-0.5, math.nan)],
+        *[(lambda bad: Budget(seconds=bad), bad) for bad in (-0.5, math.nan, math.inf)],
     ],
 )
 def test_a_bad_limit_is_refused_and_named(make, bad):
-    with pytest.raises(ValueError, match=f"must be >= [01], got {bad}"):
+    with pytest.raises(ValueError, match=f"must be (>= [01]|a whole number|a finite number), got {bad}"):
         make(bad)

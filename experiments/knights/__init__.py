@@ -52,6 +52,13 @@ class Params(BaseModel):
     max_tokens: int = Field(default=250, ge=1)
     """Longest answer under `reasoning` and `program`. Models that think at length need thousands."""
 
+    @field_validator("count", "seed", "max_iterations", "max_tokens", mode="before")
+    @classmethod
+    def _number(cls, value: Any) -> Any:
+        if isinstance(value, bool):  # YAML's `yes` would count as 1
+            raise ValueError("must be a number")
+        return value
+
     @field_validator("people", mode="before")
     @classmethod
     def _people(cls, value: Any) -> Any:

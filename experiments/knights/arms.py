@@ -26,6 +26,7 @@ from .answers import AnswerError, parse
 from .cutting import Cut, CutError, cut, sentences
 from .logic import Atom, Formula, Statement, solve
 from .puzzles import Puzzle
+from .wording import Mentions
 
 Arm = Literal["reasoning", "program", "sentence", "clauses"]
 ARMS: tuple[Arm, ...] = get_args(Arm)
@@ -141,14 +142,16 @@ def _write_program(puzzle: Puzzle, model: Model, max_tokens: int) -> Callable[..
 
 
 def program_in(answer: str) -> str:
-    """The program in a model's answer: the first fenced block, or all of it. Failure(`malformed`) if it is not Python."""
-    fenced = re.search(r"```(?:python)?\s*\n(.*?)(?:```|\Z)", answer, re.DOTALL | re.IGNORECASE)
-    code = fenced[1] if fenced else answer
+    """The program in a model's answer: the first block fenced as Python, else the first fenced one, else all. Failure(`malformed`) if it is not Python."""
+    blocks = re.findall(r"```([\w+-]*)[^\n]*\n(.*?)(?:```|\Z)", answer, re.DOTALL)
+    code = next((code for tag, code in blocks if tag.lower() in ("python", "python3", "py")), None)
+    if code is None:
+        code = blocks[0][1] if blocks else answer
     if not code.strip():
         raise Failure("empty", "a fence with no program in it")
     try:
         ast.parse(code)
-    except (SyntaxError, ValueError) as error:  # ValueError: a NUL character
+    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:  # a NUL character, absurd nesting
         raise Failure("malformed", f"not Python: {error}", answer=answer) from error
     return code
 
@@ -163,7 +166,7 @@ async def run_program(code: str) -> Solved:
     printed = run.stdout.strip().rpartition("\n")[2]
     try:
         found = ast.literal_eval(printed)
-    except (ValueError, SyntaxError, MemoryError, RecursionError) as error:
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError) as error:
         raise Failure("no answer", f"printed {printed[:80]!r}") from error
     if not isinstance(found, list) or not all(_is_assignment(solution) for solution in found):
         raise Failure("no answer", f"printed {printed[:80]!r}, not a list of assignments")
@@ -232,7 +235,9 @@ def _read_clauses(puzzle: Puzzle, model: Model) -> Callable[..., Any]:
             )
 
         async def reading(statement: Cut, gold: Statement | None) -> Reading:
-            atoms = _atoms_said(gold) if gold else (None,) * len(statement.clauses)
+            atoms = _atoms_said(gold) if gold else ()
+            if len(atoms) != len(statement.clauses):  # no gold reading, or not of this sentence
+                atoms = (None,) * len(statement.clauses)
             said = await asyncio.gather(*map(read, statement.clauses, atoms))
             return Reading(
                 text=statement.text,
@@ -252,11 +257,15 @@ def _read_clauses(puzzle: Puzzle, model: Model) -> Callable[..., Any]:
 def solve_readings(readings: Sequence[Reading], puzzle: Puzzle) -> Solved:
     """Assemble the statements and find every assignment under which all of them fit."""
     meaning = prompts.literals(puzzle.names, puzzle.roles)
+    mentions = Mentions(tuple(puzzle.names), puzzle.roles)
     statements, astray = [], []
     for reading in readings:
         atoms = tuple(meaning[line] for line in reading.lines)
         # Who is meant must stand in the text; that is all the harness knows of it.
-        if any(atom.person not in clause for atom, clause in zip(atoms, reading.clauses, strict=True)):
+        if any(
+            atom.person not in mentions.people(clause)
+            for atom, clause in zip(atoms, reading.clauses, strict=True)
+        ):
             astray.append(reading.text)
         form = reading.form if len(atoms) > 1 else "atom"
         statements.append(Statement(reading.speaker, Formula(form, atoms)))

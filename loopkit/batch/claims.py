@@ -58,8 +58,15 @@ def _compare(claim: Claim, trials: Rows) -> tuple[str, float | None, float | Non
     other = claim.where | claim.over_where
     names = [" ".join([claim.arm, *map(str, (claim.where[key] for key in claim.over_where if key in claim.where))]),
              " ".join([claim.over, *map(str, claim.over_where.values())])]  # fmt: skip
-    first = _by_item(_chosen(trials, claim.arm, claim.where))
-    second = _by_item(_chosen(trials, claim.over, other))
+    sides = _chosen(trials, claim.arm, claim.where), _chosen(trials, claim.over, other)
+    first, second = map(_by_item, sides)
+    if (len(first), len(second)) != tuple(map(len, sides)):
+        return (
+            "not supported",
+            None,
+            None,
+            "ambiguous: an item was tried more than once on one side; add to `where`",
+        )
     shared = sorted(first.keys() & second.keys())
     if not shared:
         return "not supported", None, None, f"no item was tried by both {names[0]} and {names[1]}"

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import loopkit
 from loopkit.batch.spec import BatchSpec, Cell, expand
@@ -155,9 +155,9 @@ async def _run_cell(cell: Cell, spec: BatchSpec, out: Path, threads: str) -> dic
         "timeout": spec.timeout,
         "cwd": str(spec.notebook.resolve().parent),
     }
-    with (out / "logs" / f"{cell.id}.log").open("ab") as log:
+    with _open_log(out / "logs" / f"{cell.id}.log") as log:
         worker = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "loopkit.batch.worker"),
+            *(sys.executable, "-m", "loopkit.batch.worker", str(os.getpid())),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=log,
@@ -175,6 +175,13 @@ async def _run_cell(cell: Cell, spec: BatchSpec, out: Path, threads: str) -> dic
     except ValueError:
         how = f"signal {-worker.returncode}" if worker.returncode < 0 else f"exit code {worker.returncode}"
         return {"status": "dead_worker", "detail": f"the worker process ended with {how} and no report"}
+
+
+def _open_log(path: Path) -> BinaryIO:
+    try:
+        return path.open("ab")
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror}") from error
 
 
 async def _end(worker: asyncio.subprocess.Process) -> None:

@@ -45,6 +45,8 @@ class Claim(BaseModel):
     def _one_kind(self) -> "Claim":
         if sum(kind is not None for kind in (self.over, self.at_least, self.at_most)) != 1:
             raise ValueError(f"claim {self.id!r} must have exactly one of over, at_least, at_most")
+        if self.over_where and self.over is None:
+            raise ValueError(f"claim {self.id!r} has over_where but no over")
         return self
 
 
@@ -64,8 +66,15 @@ class BatchSpec(BaseModel):
     claims: list[Claim] = []
     group_by: list[str] = []
     """Parameters that split the summary's `groups`, beside experiment, arm and model."""
-    timeout: float = Field(default=3600, gt=0)
-    """Seconds a notebook may take."""
+    timeout: int = Field(default=3600, gt=0)
+    """Seconds a cell of the notebook may take."""
+
+    @model_validator(mode="after")
+    def _distinct_claims(self) -> "BatchSpec":
+        ids = [claim.id for claim in self.claims]
+        if twice := sorted({name for name in ids if ids.count(name) > 1}):
+            raise ValueError(f"claims need ids of their own, found twice: {', '.join(twice)}")
+        return self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +97,7 @@ def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> BatchSpec:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SpecError(f"cannot read {path}: {error.strerror}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:  # a date that is none is a ValueError
         raise SpecError(f"{path} is not YAML: {error}") from error
     if not isinstance(data, dict):
         raise SpecError(
@@ -98,7 +107,10 @@ def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> BatchSpec:
         spec = BatchSpec.model_validate(data)
     except ValidationError as error:
         raise SpecError(f"{path}: {_problems(error)}") from error
-    spec.notebook = (path.parent / spec.notebook).resolve()
+    try:
+        spec.notebook = (path.parent / spec.notebook).resolve()
+    except ValueError as error:
+        raise SpecError(f"{path}: notebook {str(spec.notebook)!r} is no path: {error}") from error
     for name, value in map(_override, overrides):
         in_grid = [block for block in spec.grid if name in block]
         for block in in_grid:
@@ -120,9 +132,15 @@ def expand(spec: BatchSpec) -> list[Cell]:
         f"the notebook {spec.notebook} has a parameter {name!r} that experiments.{spec.experiment}.Params lacks"
         for name in sorted(known - set(model.model_fields))
     ]
+    asked = {*spec.group_by, *(key for claim in spec.claims for key in (*claim.where, *claim.over_where))}
+    if strange := sorted(asked - known):
+        problems.append(
+            f"claims and group_by name {', '.join(strange)}; there are {', '.join(sorted(known))}"
+        )
     cells: dict[tuple[str, ...], Cell] = {}
     for block in spec.grid:
         lists = [value if isinstance(value, list) else [value] for value in block.values()]
+        problems += [f"{name} is an empty list" for name, value in block.items() if value == []]
         for values in itertools.product(*lists):
             params = spec.fixed | dict(zip(block, values, strict=True))
             if unknown := sorted(set(params) - known):
@@ -181,7 +199,7 @@ def _override(text: str) -> tuple[str, Any]:
         raise SpecError(f"an override reads name=value, got {text!r}")
     try:
         return name, yaml.safe_load(value)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise SpecError(f"override {text!r}: {value!r} is not YAML") from error
 
 

@@ -21,7 +21,7 @@ def trial_rows(store: Store, keys: Iterable[str]) -> list[Row]:
     could not run. One that was only interrupted has no row: it will run again.
     """
     wanted, rows = set(keys), {}
-    for run in store.runs():
+    for run in sorted(store.runs(), key=lambda run: run.events[0]["time"]):
         trial, key = run.first("trial"), run.params.get("trial")
         if trial and key in wanted and (key not in rows or rows[key]["result"] == "error"):
             rows[key] = _row(run, trial)

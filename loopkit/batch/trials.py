@@ -6,6 +6,7 @@ trials again runs only those that have no result on record, so a batch killed at
 
 import asyncio
 import hashlib
+import json
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -47,7 +48,8 @@ class Trial:
     @property
     def key(self) -> str:
         """20 hex digits that name the trial."""
-        return hashlib.sha256(encode([self.code, dict(sorted(self.params.items()))])).hexdigest()[:20]
+        canonical = json.dumps(json.loads(encode([self.code, self.params])), sort_keys=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:20]
 
 
 async def play(
@@ -124,5 +126,6 @@ def code_version(*modules: str) -> str:
         file = Path(import_module(name).__file__ or "")
         files = sorted(file.parent.rglob("*.py")) if file.name == "__init__.py" else [file]
         for path in files:
-            digest.update(path.read_bytes())
+            content = path.read_bytes()
+            digest.update(f"{path.relative_to(file.parent)} {len(content)}\n".encode() + content)
     return digest.hexdigest()[:12]

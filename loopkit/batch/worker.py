@@ -1,4 +1,4 @@
-"""Executes one notebook in a process of its own: `python -m loopkit.batch.worker`, a job as JSON on standard input.
+"""Executes one notebook in a process of its own: `python -m loopkit.batch.worker PARENT`, a job as JSON on standard input.
 
 The last line on standard output is the status, from what papermill raised and never from what the executed
 notebook says: papermill leaves cells "completed" when a kernel dies.
@@ -14,15 +14,13 @@ from typing import Any
 
 
 def main() -> None:
-    """Read the job, execute, print the status."""
-    _end_with_parent()
+    """Read the job, execute, print the status. The argument is the runner's process id."""
+    _end_with(int(sys.argv[1]))
     job = json.loads(sys.stdin.read())
     print(json.dumps(execute(**job)), flush=True)
 
 
-def execute(
-    notebook: str, output: str, parameters: dict[str, Any], timeout: float, cwd: str
-) -> dict[str, str]:
+def execute(notebook: str, output: str, parameters: dict[str, Any], timeout: int, cwd: str) -> dict[str, str]:
     """Run the notebook through papermill; return its `status` and, when that is not `done`, a `detail`."""
     from loopkit.batch._papermill import papermill  # isort: skip - before anything that imports nbformat
     from nbclient.exceptions import CellTimeoutError, DeadKernelError
@@ -35,16 +33,12 @@ def execute(
             cwd=cwd,
             progress_bar=False,
             execution_timeout=timeout,
-            interrupt_on_timeout=True,
             store_widget_state=False,
         )
     except papermill.PapermillExecutionError as error:
-        # With interrupt_on_timeout the kernel reports the interruption of a cell that ran too long.
-        if error.ename == "KeyboardInterrupt":
-            return {"status": "timeout", "detail": f"a cell took longer than {timeout:g} s"}
         return {"status": "failed", "detail": f"{error.ename}: {error.evalue}"}
     except CellTimeoutError:
-        return {"status": "timeout", "detail": f"a cell took longer than {timeout:g} s"}
+        return {"status": "timeout", "detail": f"a cell took longer than {timeout} s"}
     except DeadKernelError as error:
         return {"status": "dead_kernel", "detail": str(error)}
     except Exception as error:
@@ -52,9 +46,8 @@ def execute(
     return {"status": "done", "detail": ""}
 
 
-def _end_with_parent() -> None:
-    """A killed batch must not leave notebooks running: watch for the parent's end and stop, kernel included."""
-    parent = os.getppid()
+def _end_with(parent: int) -> None:
+    """A killed batch must not leave notebooks running: watch for the runner's end and stop, kernel included."""
 
     def watch() -> None:
         while os.getppid() == parent:

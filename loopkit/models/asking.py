@@ -37,7 +37,10 @@ async def ask(
     Raises `Failure` when the answer is no use: `truncated` (the token limit was hit), `empty`, or `malformed`
     (not what `output` asks for). Errors of the model itself (no connection, no key) pass through untouched.
     """
-    agent = _agent(output, instructions)
+    try:
+        agent = _agent(output, str(output), instructions)
+    except TypeError:  # an output that cannot be a cache's key, such as a list of types
+        agent = _agent.__wrapped__(output, "", instructions)
     settings = ModelSettings(temperature=temperature, seed=seed, max_tokens=max_tokens)
     history = list(_turns(tuple(examples)))
     token = expected_answer.set(expected)
@@ -59,8 +62,9 @@ async def ask(
 
 
 @lru_cache(maxsize=256)
-def _agent(output: Any, instructions: str | None) -> Agent[None, Any]:
+def _agent(output: Any, spelled: str, instructions: str | None) -> Agent[None, Any]:
     # Building an agent compiles its output schema, which takes longer than the rest of a request's overhead.
+    # `spelled` is there for the cache: Literal["a", "b"] equals Literal["b", "a"], but is another schema.
     return Agent(output_type=output, instructions=instructions, retries=0)
 
 
@@ -78,9 +82,15 @@ def _last_response(messages: list[ModelMessage]) -> ModelResponse | None:
 
 
 def _failure(response: ModelResponse | None, error: Exception | None) -> Failure:
-    text = "".join(part.content for part in response.parts if isinstance(part, TextPart)) if response else ""
+    text = _said(response) if response else ""
     if response is not None and response.finish_reason == "length":
         return Failure("truncated", f"cut at the token limit after …{text[-80:]!r}", answer=text)
-    if response is None or not response.parts or (not text.strip() and not response.tool_calls):
+    if not text.strip():
         return Failure("empty", "the model answered with nothing")
     return Failure("malformed", f"{text[:80]!r}: {error}", answer=text)
+
+
+def _said(response: ModelResponse) -> str:
+    """The text of a response, and the arguments of its tool calls: providers differ in where an answer stands."""
+    text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
+    return text + "".join(call.args_as_json_str() for call in response.tool_calls)

@@ -16,7 +16,6 @@ from typing import Any
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import (
     ModelMessage,
-    ModelRequest,
     ModelResponse,
     TextPart,
     UserPromptPart,
@@ -78,8 +77,10 @@ def _oracle(request: Request) -> str:
     answer = to_jsonable_python(request.expected)
     if request.schema is None:
         return str(answer)
-    # pydantic-ai wraps a bare value, such as a Literal, in an object with the one key "response".
-    return json.dumps(answer if isinstance(answer, dict) else {"response": answer})
+    # pydantic-ai wraps what is no object of its own, such as a Literal, in one with the key "response".
+    wrapped = set(request.schema.get("properties", {})) == {"response"}
+    bare = not (isinstance(answer, dict) and set(answer) == {"response"})
+    return json.dumps({"response": answer} if wrapped and bare else answer)
 
 
 @policy("empty")
@@ -128,21 +129,19 @@ class SimulatedModel(Model):
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
         settings, params = self.prepare_request(model_settings, model_request_parameters)
-        users = [
-            part.content
-            for message in messages
-            if isinstance(message, ModelRequest)
-            for part in message.parts
-            if isinstance(part, UserPromptPart)
-        ]
-        prompt = users[-1] if users and isinstance(users[-1], str) else str(users[-1:])
-        # Time stamps differ from call to call, so only what was said goes into the seed.
-        said = json.dumps([users, (settings or {}).get("seed", 0), self._name], default=str)
+        parts = [part for message in messages for part in message.parts]
+        prompts = [part.content for part in parts if isinstance(part, UserPromptPart)]
+        prompt = prompts[-1] if prompts and isinstance(prompts[-1], str) else str(prompts[-1:])
+        schema = params.output_object.json_schema if params.output_object else None
+        # Not the messages as they are: their time stamps differ from call to call.
+        said = [getattr(part, "content", None) for part in parts]
+        told = [part.content for part in params.instruction_parts or []]
+        whole = json.dumps([said, told, schema, (settings or {}).get("seed", 0), self._name], default=str)
         answer = POLICIES[self._name](
             Request(
                 prompt=prompt,
-                schema=params.output_object.json_schema if params.output_object else None,
-                rng=random.Random(hashlib.sha256(said.encode()).digest()),
+                schema=schema,
+                rng=random.Random(hashlib.sha256(whole.encode("utf-8", "replace")).digest()),
                 expected=expected_answer.get(),
             )
         )
@@ -154,36 +153,57 @@ class SimulatedModel(Model):
         return answer
 
 
-def _sample(schema: dict[str, Any], root: dict[str, Any], rng: random.Random) -> Any:
+def _sample(schema: dict[str, Any], root: dict[str, Any], rng: random.Random, depth: int = 0) -> Any:
     """A value drawn at random from what `schema` allows (the subset that pydantic writes)."""
+
+    def inner(part: dict[str, Any]) -> Any:
+        return _sample(part, root, rng, depth + 1)
+
     if "$ref" in schema:
         target: Any = root
         for key in schema["$ref"].removeprefix("#/").split("/"):
             target = target[key]
-        return _sample(target, root, rng)
+        return inner(target)
     if "const" in schema:
         return schema["const"]
     if "enum" in schema:
         return rng.choice(schema["enum"])
     for alternatives in ("anyOf", "oneOf"):
         if alternatives in schema:
-            return _sample(rng.choice(schema[alternatives]), root, rng)
+            options = schema[alternatives]
+            # Deep inside a type that contains itself, end it if it can end.
+            ends = [option for option in options if option.get("type") == "null"] if depth > 8 else []
+            return inner(rng.choice(ends or options))
     match schema.get("type"):
         case "object":
-            return {key: _sample(value, root, rng) for key, value in schema.get("properties", {}).items()}
+            return {key: inner(value) for key, value in schema.get("properties", {}).items()}
         case "array":
+            if "prefixItems" in schema:
+                return [inner(item) for item in schema["prefixItems"]]
             low = schema.get("minItems", 0)
-            size = rng.randint(low, max(low, schema.get("maxItems", low + 3)))
-            return [_sample(schema.get("items", {"type": "string"}), root, rng) for _ in range(size)]
+            size = low if depth > 8 else rng.randint(low, max(low, schema.get("maxItems", low + 3)))
+            return [inner(schema.get("items", {"type": "string"})) for _ in range(size)]
         case "boolean":
             return rng.random() < 0.5
         case "integer":
-            low = schema.get("minimum", 0)
-            return rng.randint(low, schema.get("maximum", low + 999))
+            return rng.randint(*_bounds(schema, step=1, width=999))
         case "number":
-            low = schema.get("minimum", 0.0)
-            return rng.uniform(low, schema.get("maximum", low + 1.0))
+            return rng.uniform(*_bounds(schema, step=1e-9, width=1.0))
         case "null":
             return None
         case _:
-            return "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(8))
+            low = schema.get("minLength", 1)
+            size = max(low, min(8, schema.get("maxLength", 8)))
+            return "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(size))
+
+
+def _bounds(schema: dict[str, Any], *, step: float, width: float) -> tuple[Any, Any]:
+    """The least and the greatest number allowed; an open side lies `width` away from the other, or from 0."""
+    low, high = schema.get("minimum"), schema.get("maximum")
+    if "exclusiveMinimum" in schema:
+        low = schema["exclusiveMinimum"] + step
+    if "exclusiveMaximum" in schema:
+        high = schema["exclusiveMaximum"] - step
+    if low is None:
+        low = 0 if high is None else high - width
+    return low, low + width if high is None else high

@@ -11,9 +11,10 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import BinaryIO, Literal
 
 # Runs in the child before the program: limits first, then the program as __main__.
 _BOOT = """
@@ -51,44 +52,48 @@ async def run_python(
     """Run `code` as a program of this Python and these packages, in an empty folder and an empty environment.
 
     `timeout` in seconds (wall), `memory` in bytes of address space, `max_output` in bytes kept of each stream.
-    The program is killed with all its children at the limit. It reads nothing on standard input.
+    The program is killed with its process group at the limit; it may write 1 MiB to a file or stream, and reads
+    nothing on standard input.
     """
     if not code.strip():
         raise ValueError("refusing to run empty code: an empty answer is the model's failure, not a program")
-    with tempfile.TemporaryDirectory(prefix="loopkit-") as folder:
+    with tempfile.TemporaryDirectory(prefix="loopkit-") as folder, _streams() as (out, err):
         Path(folder, "main.py").write_bytes(code.encode("utf-8", "replace"))
         started = time.perf_counter()
-        # -I: no PYTHON* variables, no user packages, nothing imported from the working folder.
+        # -I: no PYTHON* variables, no user packages, nothing imported from the working folder. Output goes to files
+        # and not through pipes: a child that the program leaves behind would hold a pipe open, and us with it.
         child = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-c", _BOOT, str(int(timeout) + 1), str(memory)),
             cwd=folder,
             env={"PATH": os.defpath, "LANG": "C.UTF-8", "HOME": folder, "OPENBLAS_NUM_THREADS": "1"},
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+            stdout=out,
+            stderr=err,
             start_new_session=True,
         )
-        streams = asyncio.gather(_read(child.stdout, max_output), _read(child.stderr, max_output))
         timed_out = False
         try:
-            await asyncio.wait_for(asyncio.shield(child.wait()), timeout)
+            await asyncio.wait_for(child.wait(), timeout)
         except TimeoutError:
             timed_out = True
         finally:
             _kill_group(child.pid)  # what the program started may outlive it
         await child.wait()
-        stdout, stderr = await streams
         seconds = time.perf_counter() - started
+        stdout, stderr = _head(out, max_output), _head(err, max_output)
     ended = "timeout" if timed_out else "ok" if child.returncode == 0 else "error"
     return Execution(ended=ended, stdout=stdout, stderr=stderr, seconds=seconds)
 
 
-async def _read(stream: asyncio.StreamReader, limit: int) -> str:
-    kept = bytearray()
-    # Read to the end even past the limit: a full pipe would block the program instead of ending it.
-    while chunk := await stream.read(65536):
-        kept += chunk[: max(0, limit - len(kept))]
-    return kept.decode("utf-8", "replace")
+@contextlib.contextmanager
+def _streams() -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        yield out, err
+
+
+def _head(file: BinaryIO, size: int) -> str:
+    file.seek(0)
+    return file.read(size).decode("utf-8", "replace")
 
 
 def _kill_group(pid: int) -> None:
