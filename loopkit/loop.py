@@ -61,6 +61,9 @@ class Verdict:
             if not isinstance(value, Real) or not math.isfinite(value):
                 raise ValueError(f"a verdict's {name} must be a finite number, got {value!r}")
         object.__setattr__(self, "score", float(self.score))
+        object.__setattr__(
+            self, "dimensions", {name: float(value) for name, value in self.dimensions.items()}
+        )
 
 
 class Decision(StrEnum):

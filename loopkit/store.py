@@ -97,6 +97,7 @@ class RunLog:
         whole = self._file.read().rfind(b"\n") + 1
         self._file.truncate(whole)
         self._next = len(events)
+        self._broken = False
 
     def append(self, event: str, **data: Any) -> None:
         """Write one event. It reaches the disk at the next `sync`. Raises StoreError when the disk is full."""
@@ -116,9 +117,12 @@ class RunLog:
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
+        if self._broken:  # half a line may stand in the file: what followed it could not be read
+            raise StoreError(f"{self.path} could not be written before; open it again to go on")
         try:
             yield
         except OSError as error:
+            self._broken = True
             raise StoreError(
                 f"cannot write {self.path}: {error.strerror}. What was synced before is kept."
             ) from error
@@ -126,9 +130,11 @@ class RunLog:
     def close(self) -> None:
         """Sync and let go of the log."""
         try:
-            self.sync()
+            if not self._broken:
+                self.sync()
         finally:
-            self._file.close()
+            with contextlib.suppress(OSError):  # of what could not be written, and was reported
+                self._file.close()
 
     def __enter__(self) -> "RunLog":
         return self

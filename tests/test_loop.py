@@ -3,6 +3,7 @@
 import asyncio
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -201,6 +202,15 @@ def test_a_score_that_is_no_finite_number_is_a_crash_of_the_judge_that_names_it(
 def test_a_dimension_that_is_not_finite_is_refused_by_name():
     with pytest.raises(ValueError, match="clarity.*nan"):
         Verdict(score=1, dimensions={"clarity": math.nan})
+
+
+@pytest.mark.parametrize("number", [np.int64(1), np.float32(0.5), np.float64(0.25)])
+def test_numbers_of_numpy_are_numbers(number):
+    verdict = play(number).best.verdict
+    assert type(verdict.score) is float and verdict.score == number
+    assert Verdict(score=1, dimensions={"clarity": number}).dimensions["clarity"] == number
+    with pytest.raises(ValueError, match="score.*nan"):
+        Verdict(score=np.float32("nan"))
 
 
 def test_feedback_as_a_checklist():

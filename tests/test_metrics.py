@@ -1,5 +1,6 @@
 """Numbers and their uncertainty, against statsmodels."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -65,6 +66,13 @@ def test_mcnemar_is_the_exact_test_on_the_paired_table(pairs):
         assert found.p == 1.0
     swapped = mcnemar(second, first)
     assert (swapped.p, swapped.effect) == (found.p, -found.effect)
+
+
+def test_mcnemar_takes_arrays():
+    first, second = [True, True, False, True], [False, True, True, False]
+    assert mcnemar(np.array(first), np.array(second)) == mcnemar(first, second)
+    with pytest.raises(ValueError, match="got 0 and 0"):
+        mcnemar(np.array([]), np.array([]))
 
 
 @pytest.mark.parametrize(("first", "second"), [([], []), ([True], []), ([True], [True, False])])

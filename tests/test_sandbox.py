@@ -163,6 +163,21 @@ async def test_children_are_killed_with_the_program(then, ended):
 
 
 @posix
+@pytest.mark.parametrize("session", [False, True])
+async def test_a_child_that_holds_the_output_open_keeps_nobody_waiting(session):
+    code = (
+        "import subprocess, sys; sleep = [sys.executable, '-c', 'import time; time.sleep(9)'];"
+        f"print(subprocess.Popen(sleep, start_new_session={session}).pid)"
+    )
+    run = await run_python(code, timeout=10)
+    try:
+        assert (run.ended, run.stderr) == ("ok", "")
+        assert run.seconds < 4  # well under one on an idle machine
+    finally:
+        assert gone(int(run.stdout)) or session  # in a session of its own it is not ours to find
+
+
+@posix
 async def test_cancelling_kills_the_program_and_removes_its_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     code = "import os; open('pid.part', 'w').write(str(os.getpid())); os.rename('pid.part', 'pid')\nwhile True: pass"

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import math
 import os
 import subprocess
 import sys
@@ -190,6 +191,26 @@ def test_a_full_disk_is_reported_and_what_was_synced_is_kept(tmp_path, monkeypat
     RunLog(log.path).close()  # closing failed, and still let go of the lock
 
 
+def test_an_event_too_long_for_the_disk_is_reported_when_it_is_written(tmp_path):
+    resource = pytest.importorskip("resource")
+    log = Store(tmp_path).create("r")
+    log.append("kept")
+    log.sync()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(StoreError, match=os.strerror(errno.EFBIG)) as caught:
+            log.append("long", text="x" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert str(log.path) in str(caught.value)
+    with pytest.raises(StoreError, match="open it again"):
+        log.append("after", text="half a line may stand before this one")
+    log.close()
+    events = Store(tmp_path).run("r").events
+    assert [event["event"] for event in events][:2] == ["start", "kept"]
+
+
 def test_a_loop_ends_when_its_record_cannot_be_written(tmp_path, monkeypatch):
     def full(descriptor):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -277,6 +298,83 @@ def test_sets_of_several_come_back_as_lists():
     assert sorted(json.loads(encode({"b", "a", "c"}))) == ["a", "b", "c"]
 
 
+class Unspeakable:
+    def __repr__(self):
+        raise RuntimeError("no words")
+
+
+def cycle():
+    around = []
+    around.append({"back": around})
+    return around
+
+
+def nested(depth):
+    inside = []
+    for _ in range(depth):
+        inside = [inside]
+    return inside
+
+
+AWKWARD = [
+    {"\ud800": 1},
+    b"\xff\n",
+    {"k": [b"\xff"], b"\xfe": 1},
+    cycle(),
+    nested(300),
+    nested(100_000),
+    Unspeakable(),
+    [Unspeakable()],
+    {Unspeakable(): math.nan},
+]
+AWKWARD_IDS = [
+    "surrogate key", "bytes", "bytes inside", "cycle", "deep", "very deep", "no repr", "no repr inside", "no repr as key",
+]  # fmt: skip
+
+
+def only_json_numbers(word):
+    raise AssertionError(f"{word} is no JSON")
+
+
+@pytest.mark.parametrize("value", AWKWARD, ids=AWKWARD_IDS)
+def test_anything_at_all_is_one_line_of_json(value):
+    for whole in (value, {"a": [value]}, [math.nan, value]):
+        line = encode(whole)
+        assert b"\n" not in line
+        json.loads(line.decode("utf-8"), parse_constant=only_json_numbers)
+
+
+def test_numbers_that_json_lacks_are_strings():
+    found = json.loads(encode([math.nan, math.inf, -math.inf, 1.5]), parse_constant=only_json_numbers)
+    assert found == ["NaN", "Infinity", "-Infinity", 1.5]
+
+
+@pytest.mark.parametrize("value", AWKWARD, ids=AWKWARD_IDS)
+def test_an_odd_field_does_not_take_the_others_along(tmp_path, value):
+    with Store(tmp_path).create("r") as log:
+        log.append("note", before=[1], odd=value, after={"k": "é"})
+        log.append("note", before=[2], odd=None, after={})
+    first, second = Store(tmp_path).run("r").all("note")
+    assert (first["before"], first["after"]) == ([1], {"k": "é"})
+    assert second["before"] == [2]
+
+
+async def test_a_run_goes_on_whatever_its_phases_return(tmp_path):
+    values = [b"\xff", *AWKWARD]
+    loop = Loop(
+        propose=lambda _, history: values[len(history)],
+        execute=lambda candidate: candidate,
+        judge=lambda *_: 0.5,
+        gates=[MaxIterations(len(values))],
+    )
+    with Store(tmp_path).create("r") as log:
+        outcome = await loop.run("goal", log=log)
+    assert not any(turn.error for turn in outcome.history)
+    run = Store(tmp_path).run("r")
+    assert [turn["score"] for turn in run.all("iteration")] == [0.5] * len(values)
+    assert run.status == "finished"
+
+
 # --- data frames --------------------------------------------------------------------------------------------
 
 
@@ -332,3 +430,12 @@ async def test_steps_df_has_a_row_per_phase(tmp_path):
 def test_an_empty_store_gives_empty_frames(tmp_path):
     assert Store(tmp_path).runs_df().empty
     assert Store(tmp_path).steps_df().empty
+
+
+def test_a_file_that_no_run_wrote_is_passed_over(tmp_path):
+    record(tmp_path, "a", arm="x")
+    (tmp_path / "._a.jsonl").write_bytes(b"\0\5\x16\7 left by a file manager")
+    store = Store(tmp_path)
+    assert store.ids() == ["a"]
+    assert list(store.runs_df()["run"]) == ["a"]
+    assert store.steps_df().empty

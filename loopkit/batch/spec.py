@@ -112,10 +112,12 @@ def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> BatchSpec:
     except ValueError as error:
         raise SpecError(f"{path}: notebook {str(spec.notebook)!r} is no path: {error}") from error
     for name, value in map(_override, overrides):
-        in_grid = [block for block in spec.grid if name in block]
-        for block in in_grid:
+        blocks = [block for block in spec.grid if name in block]
+        if not blocks and isinstance(value, list):
+            blocks = spec.grid  # a new axis
+        for block in blocks:
             block[name] = value
-        if not in_grid:
+        if not blocks:
             spec.fixed[name] = value
     return spec
 

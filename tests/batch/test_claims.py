@@ -155,6 +155,18 @@ def test_where_holds_for_both_arms():
     assert adjudicate(claim(over="theirs", where={"model": "b"}), trials)["verdict"] == "contradicted"
 
 
+def test_an_item_tried_twice_on_one_side_leaves_a_comparison_open():
+    once = rows("ours", "c" * 8) + rows("theirs", "w" * 8)
+    assert adjudicate(claim(over="theirs"), once)["verdict"] == "supported"
+    for again in (rows("ours", "w", model="b"), rows("theirs", "c", model="b"), rows("ours", "c")):
+        found = adjudicate(claim(over="theirs"), once + again)
+        assert (found["verdict"], found["p"], found["effect"]) == ("not supported", None, None)
+        assert "ambiguous" in found["explained"]
+        assert adjudicate(claim(over="theirs"), (once + again)[::-1]) == found
+    other = rows("ours", "w", model="b")
+    assert adjudicate(claim(over="theirs", where={"model": "m"}), once + other)["verdict"] == "supported"
+
+
 def test_over_where_sets_the_other_side_apart():
     trials = rows("ours", "c" * 7, model="real") + rows("ours", "w" * 7, model="floor")
     trials += rows("ours", "w" * 7, model="third")

@@ -3,6 +3,7 @@
 Processes are slow to start, so each situation is set up once and looked at by several tests.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +47,9 @@ if seed == 3:
     os.kill(os.getpid(), signal.SIGKILL)
 if seed == 4:
     time.sleep(120)
+if seed == 5:
+    import asyncio
+    await asyncio.sleep(120)
 """
 
 
@@ -84,14 +89,14 @@ class Batch:
     def store(self) -> Store:
         return Store(self.out / "records")
 
-    def start(self, *arguments: str, script: bool = False) -> subprocess.Popen:
+    def start(self, *arguments: str, script: bool = False, before: Sequence[str] = ()) -> subprocess.Popen:
         command = (
             [str(Path(sys.executable).with_name("loopkit"))]
             if script
             else [sys.executable, "-m", "loopkit.cli"]
         )
         return subprocess.Popen(
-            [*command, "batch", str(self.file), "--out", str(self.out), *arguments],
+            [*before, *command, "batch", str(self.file), "--out", str(self.out), *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -129,6 +134,15 @@ class Batch:
                     found.append(int(folder.name))
             except OSError:  # ended meanwhile, or somebody else's
                 pass
+        return found
+
+    def workers(self) -> list[int]:
+        """Those among the processes that execute a notebook."""
+        found = []
+        for pid in self.processes():
+            with contextlib.suppress(OSError):
+                if b"loopkit.batch.worker" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
+                    found.append(pid)
         return found
 
 
@@ -306,14 +320,45 @@ def test_no_finished_trial_runs_twice(interrupted, name):
     assert {run: batch.store.path(run).read_bytes() for run in before} == before
 
 
+# Runs a command with Ctrl-C ignored, as a shell does with what it puts into the background.
+DEAF = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "code"),
+    [("SIGKILL", (), -signal.SIGKILL), ("SIGTERM", DEAF, 130)],
+    ids=["killed", "terminated with Ctrl-C ignored"],
+)
+def test_a_batch_ended_as_its_first_worker_starts_leaves_no_process_behind(tmp_path, name, before, code):
+    if not Path("/proc/self/environ").exists():
+        pytest.skip("needs /proc")
+    slow = notebook(tmp_path / "slow.ipynb", "import time; time.sleep(120)")
+    batch = Batch(tmp_path / "early").write(notebook=slow)
+    process = batch.start(before=before)
+    wait_until(lambda: batch.workers() or process.poll() is not None)
+    time.sleep(0.1)  # by now the worker has its job, and is still importing
+    process.send_signal(getattr(signal, name))
+    try:
+        said = "".join(process.communicate(timeout=30))
+        assert process.returncode == code, said
+        wait_until(lambda: not batch.processes(), 10)
+    finally:
+        for pid in batch.processes():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+    assert batch.cells() == []
+
+
 # --- notebooks that go wrong ---------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory):
-    """Four cells that go wrong in four ways, what the command said, and what another one said meanwhile."""
+    """Five cells that go wrong in as many ways, what the command said, and what another one said meanwhile."""
     root = tmp_path_factory.mktemp("faulty")
-    batch = Batch(root).write(notebook=notebook(root / "faulty.ipynb", FAULTY), seed=[4, 1, 2, 3], timeout=6)
+    batch = Batch(root).write(
+        notebook=notebook(root / "faulty.ipynb", FAULTY), seed=[4, 5, 1, 2, 3], timeout=6
+    )
     process = batch.start("--workers", "2")
     wait_until(lambda: (batch.out / "status.jsonl").exists() and read_events(batch.out / "status.jsonl"))
     second = batch.run()
@@ -330,6 +375,7 @@ def faulty(tmp_path_factory):
         (2, "dead_kernel", "died"),
         (3, "dead_kernel", "died"),
         (4, "timeout", "a cell took longer than 6 s"),
+        (5, "timeout", "a cell took longer than 6 s"),
     ],
 )
 def test_a_notebook_that_goes_wrong_is_named_with_its_fault(faulty, seed, status, detail):
@@ -347,7 +393,7 @@ def test_a_notebook_that_goes_wrong_is_named_with_its_fault(faulty, seed, status
 def test_what_went_wrong_shows_in_the_exit_code_and_not_in_a_traceback(faulty):
     batch, said, _ = faulty
     assert said.returncode == 1
-    assert len(batch.cells()) == 4, "one bad notebook does not keep the others from running"
+    assert len(batch.cells()) == 5, "one bad notebook does not keep the others from running"
     assert "Traceback" not in said.stderr
     assert batch.summary()["rows"] == []
     assert (batch.out / "report.html").exists()

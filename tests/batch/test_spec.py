@@ -84,7 +84,11 @@ def test_committed_batch_files_are_good():
         ("", "mapping.*NoneType"),
         ("- knights", "mapping.*list"),
         ("just words", "mapping.*str"),
+        ("fixed: {seed: 2026-13-45}", "not YAML.*month"),
+        ("fixed: {seed: " + "1" * 5000 + "}", "not YAML.*digits"),
+        ("[" * 3000, "not YAML"),
     ],
+    ids=lambda text: text[:30],
 )
 def test_text_that_is_no_batch(cells, text, said):
     with pytest.raises(SpecError, match=f"(?s)batch.yaml.*{said}"):
@@ -121,6 +125,11 @@ def test_a_path_that_holds_no_file(tmp_path, make, said):
         ({"timeout": 0}, "timeout.*got 0"),
         ({"timeout": float("nan")}, "timeout.*got nan"),
         ({"timeout": "soon"}, "timeout.*'soon'"),
+        ({"timeout": 2.5}, "timeout.*got 2.5"),
+        ({"timeout": float("inf")}, "timeout.*got inf"),
+        ({"notebook": "a\0b"}, r"batch.yaml.*notebook 'a\\x00b'"),
+        ({"grid": [{"arm": [], "count": 1}]}, "arm is an empty list"),
+        ({"group_by": ["peple"]}, "group_by.*peple"),
         ({"claims": [claim()]}, "'first' must have exactly one of over, at_least, at_most"),
         ({"claims": [claim(at_least=0.5, at_most=0.9)]}, "'first' must have exactly one"),
         ({"claims": [claim(over="reasoning", at_most=0.9)]}, "'first' must have exactly one"),
@@ -128,6 +137,10 @@ def test_a_path_that_holds_no_file(tmp_path, make, said):
         ({"claims": [claim(at_most=float("nan"))]}, "claims.0.at_most.*got nan"),
         ({"claims": [claim(over="reasoning", p_below=0)]}, "claims.0.p_below.*got 0"),
         ({"claims": [claim(at_lest=0.5)]}, "claims.0.at_lest"),
+        ({"claims": [claim(at_least=0.5), claim(at_most=0.5)]}, "claims.*found twice: first"),
+        ({"claims": [claim(at_least=0.5, over_where={"model": "m"})]}, "'first' has over_where but no over"),
+        ({"claims": [claim(at_least=0.5, where={"peple": 3})]}, "claims.*peple"),
+        ({"claims": [claim(over="reasoning", over_where={"modle": "m"})]}, "claims.*modle"),
         ({"claims": [{"id": "first", "at_least": 0.5}]}, "claims.0.says.*claims.0.arm"),
     ],
     ids=str,
@@ -228,11 +241,20 @@ def test_everything_that_is_wrong_is_said_at_once(cells):
     assert all(word in str(caught.value) for word in ("'claused'", "'cuont'", "-4"))
 
 
-@pytest.mark.parametrize("text", ["count", "=5", "a b=5", "count=[1", "count={[1]: 2}"])
+@pytest.mark.parametrize(
+    "text",
+    ["count", "=5", "a b=5", "count=[1", "count={[1]: 2}", "seed=2026-13-45", "seed=" + "1" * 5000, "seed=" + "[" * 3000],
+    ids=lambda text: text[:20],
+)  # fmt: skip
 def test_an_override_that_is_wrong(cells, text):
     with pytest.raises(SpecError) as caught:
         cells(batch(), text)
     assert repr(text) in str(caught.value)
+
+
+def test_an_override_that_is_an_empty_list_is_named(cells):
+    with pytest.raises(SpecError, match="arm is an empty list"):
+        cells(batch(), "arm=[]")
 
 
 def test_bad_lines_of_a_data_file_are_numbered(cells, tmp_path):
@@ -318,3 +340,9 @@ def test_a_mangled_batch_file_is_refused_in_words_or_runs(tmp_path_factory, edit
     else:
         assert isinstance(spec, BatchSpec)
         assert all(cell.keys for cell in found)
+
+
+def test_a_list_for_a_parameter_that_is_no_axis_yet_becomes_one(cells):
+    found = cells(batch(), "seed=[1, 2]", "max_iterations=[2, 4]")
+    points = {(cell.params["arm"], cell.params["seed"], cell.params["max_iterations"]) for cell in found}
+    assert points == {(arm, seed, n) for arm in ("clauses", "reasoning") for seed in (1, 2) for n in (2, 4)}

@@ -1,5 +1,6 @@
 """Summaries: nothing is counted twice, nothing gets lost, and a trial counts by the attempt that settled it."""
 
+import time
 from collections import Counter
 
 import pytest
@@ -132,6 +133,13 @@ def test_the_settling_attempt_counts_even_after_ten(store):
         attempt(store, f"k1{end}", "error")
     attempt(store, "k1.12", "correct")
     assert settled(store, "k1") == {"k1": ("k1.12", "correct")}
+
+
+def test_the_last_error_counts_even_after_ten(store):
+    for end in ("", *(f".{number}" for number in range(2, 12))):
+        attempt(store, f"k1{end}", "error")
+        time.sleep(0.002)  # attempts are told apart by when they began, to the millisecond
+    assert settled(store, "k1") == {"k1": ("k1.11", "error")}
 
 
 def test_trials_of_other_batches_in_the_folder_do_not_count(store):

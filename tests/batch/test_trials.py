@@ -161,6 +161,13 @@ def test_a_key_is_of_params_and_code(player):
     assert len({base, *others}) == 7
 
 
+def test_a_key_is_not_of_the_order_of_nested_params(player):
+    one = player.trial("a", solution={"Ava": True, "Bob": {"x": 1, "y": [2]}})
+    other = player.trial("a", solution={"Bob": {"y": [2], "x": 1}, "Ava": True})
+    assert one.key == other.key
+    assert one.key != player.trial("a", solution={"Ava": True, "Bob": {"x": 1, "y": [3]}}).key
+
+
 def test_a_key_is_not_of_what_runs(player):
     assert player.trial("a", FAILED).key == player.trial("a", CORRECT).key
 
@@ -292,6 +299,22 @@ def test_code_version_follows_every_file_of_a_package(package, name):
     assert len(before) == 12
     assert version("tried_package") == before
     (package / name).write_text("changed = True\n")
+    assert version("tried_package") != before
+
+
+def test_code_version_follows_a_file_that_is_renamed(package):
+    before = version("tried_package")
+    (package / "inner" / "deep.py").rename(package / "inner" / "deeper.py")
+    assert version("tried_package") != before
+
+
+def test_code_version_follows_code_that_moves_to_the_next_file(package):
+    first, second = package / "inner" / "__init__.py", package / "inner" / "deep.py"
+    first.write_text("a = 1\nb = 2\n")
+    second.write_text("c = 3\n")
+    before = version("tried_package")
+    first.write_text("a = 1\n")
+    second.write_text("b = 2\nc = 3\n")
     assert version("tried_package") != before
 
 

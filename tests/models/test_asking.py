@@ -15,6 +15,7 @@ from pydantic_ai.messages import (
     SystemPromptPart,
     TextPart,
     ThinkingPart,
+    ToolCallPart,
     UserPromptPart,
 )
 from pydantic_ai.models.function import FunctionModel
@@ -54,6 +55,8 @@ def answering(*parts, finish_reason="stop", seen=None):
         (int, 7, 7),
         (bool, False, False),
         (list[int], [1, 2], [1, 2]),
+        (dict[str, int], {"Ava": 3}, {"Ava": 3}),
+        (dict[str, int], {}, {}),
     ],
 )
 async def test_the_oracle_gives_back_what_is_expected_in_the_type_that_was_asked_for(
@@ -61,6 +64,30 @@ async def test_the_oracle_gives_back_what_is_expected_in_the_type_that_was_asked
 ):
     found = await ask(resolve("simulated:oracle"), "?", output=output, expected=expected)
     assert found == answer and type(found) is type(answer)
+
+
+class Place(BaseModel):
+    town: str
+
+
+async def test_one_of_several_types_may_be_asked_for():
+    found = [await ask(resolve("simulated:random"), f"q{n}", output=[Person, Place]) for n in range(12)]
+    assert {type(answer) for answer in found} == {Person, Place}
+
+
+async def test_types_that_are_equal_but_not_the_same_do_not_share_an_answer_sheet(monkeypatch):
+    from loopkit.models.simulated import POLICIES
+
+    seen = []
+
+    def spy(request):
+        seen.append(request.schema["properties"]["response"]["enum"])
+        return json.dumps({"response": seen[-1][0]})
+
+    monkeypatch.setitem(POLICIES, "spy", spy)
+    for output in (Literal["up", "down"], Literal["down", "up"]):
+        await ask(resolve("simulated:spy"), "?", output=output)
+    assert seen == [["up", "down"], ["down", "up"]]
 
 
 @pytest.mark.parametrize("output", [str, Answer, Person])
@@ -104,6 +131,17 @@ async def test_json_that_does_not_fit_is_malformed(text, monkeypatch):
     with pytest.raises(Failure) as caught:
         await ask(resolve("simulated:says"), "?", output=Person)
     assert (caught.value.kind, caught.value.answer) == ("malformed", text)
+
+
+async def test_an_answer_given_as_a_tool_call_is_kept_when_it_is_no_use():
+    def respond(messages, info):
+        call = ToolCallPart(info.output_tools[0].name, '{"name": "Ava", "age": "old"}')
+        return ModelResponse(parts=[call], finish_reason="tool_call")
+
+    with pytest.raises(Failure) as caught:
+        await ask(resolve(FunctionModel(respond)), "?", output=Person)
+    assert caught.value.kind == "malformed"
+    assert json.loads(caught.value.answer) == {"name": "Ava", "age": "old"}
 
 
 async def test_an_answer_that_was_cut_is_truncated_even_if_it_could_be_read():

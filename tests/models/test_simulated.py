@@ -51,6 +51,38 @@ def test_hash_randomisation_plays_no_part():
     assert run.stdout == f"{here}\n{asyncio.run(ask(RANDOM, 'one two three four five'))}\n"
 
 
+def test_what_was_asked_before_plays_no_part():
+    code = (
+        "import asyncio; from typing import Literal; from loopkit import ask, resolve\n"
+        "async def main(*outputs):\n"
+        "    m = resolve('simulated:random')\n"
+        "    for output in outputs: print([await ask(m, f'q{n}', output=output) for n in range(12)])\n"
+        "asyncio.run(main(Literal['right', 'left'], Literal['left', 'right']))"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    async def answers(output):
+        return [await ask(RANDOM, f"q{number}", output=output) for number in range(12)]
+
+    left, right = (
+        asyncio.run(answers(output)) for output in (Literal["left", "right"], Literal["right", "left"])
+    )
+    assert run.stdout == f"{right}\n{left}\n"
+
+
+async def test_the_instructions_and_the_type_change_the_answer():
+    prompts = [f"question {number}" for number in range(12)]
+    plain = await draw(prompts)
+    assert await draw(prompts, instructions="Be brief.") != plain
+    assert await draw(prompts, instructions="Be brief.") != await draw(prompts, instructions="Be kind.")
+
+    class Titled(BaseModel):
+        response: Options
+
+    titled = [(await ask(RANDOM, prompt, output=Titled)).response for prompt in prompts]
+    assert titled != plain
+
+
 def test_every_option_comes_up_about_equally_often():
     found = asyncio.run(draw([f"q{number}" for number in range(160)]))
     counts = [found.count(option) for option in "abcdefgh"]
@@ -99,6 +131,29 @@ def test_a_random_answer_always_fits_the_model_that_was_asked_for(chosen, seed):
     model = create_model("Made", **{f"field{index}": field for index, field in enumerate(chosen)})
     answer = asyncio.run(ask(RANDOM, "?", output=model, seed=seed))  # a Failure where it does not fit
     assert isinstance(answer, model)
+
+
+class Family(BaseModel):
+    name: str
+    first: "Family | None"
+    second: "Family | None"
+    third: "Family | None"
+    others: list["Family"]
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        (int, Field(le=-5)), (int, Field(lt=-5)), (int, Field(gt=3, lt=5)), (int, Field(gt=2000)),
+        (float, Field(le=-5)), (float, Field(gt=0, lt=0.001)), (float, Field(gt=7)),
+        (str, Field(min_length=20)), (str, Field(max_length=2)), (str, Field(min_length=3, max_length=3)),
+        (tuple[int, str], ...), (tuple[bool, tuple[str, int]], ...), (Family, ...),
+    ],
+)  # fmt: skip
+async def test_a_random_answer_keeps_to_what_a_field_allows(field):
+    model = create_model("Made", field=field)
+    for seed in range(8):
+        assert isinstance(await ask(RANDOM, "?", output=model, seed=seed), model)
 
 
 @pytest.mark.parametrize("output", [int, bool, list[int], set[int], dict[str, int], Colour, int | None])

@@ -220,6 +220,52 @@ def test_readings_are_solved_as_logic_says():
     assert solve_readings([strayed, readings[1]], puzzle).astray == ("Ava spoke",)
 
 
+def test_a_person_is_mentioned_by_the_whole_name_in_any_typography():
+    def read(names, clause, line):
+        reading = Reading(text="said", speaker=names[0], form="atom", clauses=(clause,), lines=(line,))
+        return solve_readings([reading], Puzzle("quiz", names, (True, True))).astray
+
+    assert read(("Ann", "Anna"), "Anna is a knight", "Ann is a knight") == ("said",)
+    assert read(("Ann", "Anna"), "Anna is a knight", "Anna is a knight") == ()
+    assert read(("Anne-Marie", "Anne"), "Anne-Marie is a knave", "Anne is a knave") == ("said",)
+    for name in ("D\u2019Angelo", "D'Angelo"):
+        # Clauses come in one typography, whatever the puzzle's.
+        assert read((name, "Bob"), "D'Angelo is a knight", f"{name} is a knight") == ()
+        assert read((name, "Bob"), "Bob is a knight", f"{name} is a knight") == ("said",)
+
+
+async def test_a_curly_apostrophe_in_a_name_leads_nobody_astray():
+    quiz = "A knight always tells the truth, a knave always lies. You meet D\u2019Angelo and Bob. D\u2019Angelo said, \u201cBob is a knight and D\u2019Angelo is a knight.\u201d Bob said that D\u2019Angelo is a knave."
+    names = ("D\u2019Angelo", "Bob")
+    said = (
+        Statement(names[0], Formula("and", (Atom("Bob", True), Atom(names[0], True)))),
+        Statement("Bob", Formula("atom", (Atom(names[0], False),))),
+    )
+    _, result = await play("clauses", Puzzle(quiz, names, (False, True), statements=said), "simulated:oracle")
+    assert result.result == "correct", result
+
+
+@pytest.mark.parametrize("atoms", [1, 3])
+async def test_gold_readings_of_other_sentences_change_nothing(atoms):
+    puzzle = next(
+        puzzle
+        for puzzle in generate(3, 5, 20)
+        if {len(statement.formula.atoms) for statement in puzzle.statements} == {1, 2}
+    )
+    form = "atom" if atoms == 1 else "and"
+    wrong = Statement(puzzle.names[0], Formula(form, (Atom(puzzle.names[0], True),) * atoms))
+    alien = replace(puzzle, statements=(wrong,) * len(puzzle.statements))
+    spies, readings = [], []
+    for told in (replace(puzzle, statements=None), alien):
+        spies.append(Spy("simulated:random"))
+        outcome, _ = await play("clauses", told, spies[-1], max_iterations=1)
+        readings.append(outcome.history[0].candidate)
+    assert spies[0].said == spies[1].said
+    assert readings[0] == readings[1]
+    assert all(len(reading.lines) == len(reading.clauses) for reading in readings[1])
+    assert {len(reading.lines) for reading in readings[1]} == {1, 2}
+
+
 # --- prompts ------------------------------------------------------------------------------------------------
 
 
@@ -294,6 +340,10 @@ async def test_programs_for_names_that_are_no_python_names():
         ("Here it is:\n```\nprint(1)\n```\nDone, I hope.", "print(1)\n"),
         ("```Python\nprint(1)\n```\n```python\nprint(2)\n```", "print(1)\n"),
         ("```python\nprint(1)", "print(1)"),
+        ("```py\nprint(1)\n```", "print(1)\n"),
+        ("```python3 title=x\nprint(1)\n```", "print(1)\n"),
+        ("First:\n```bash\npip install x\n```\nThen:\n```python\nprint(1)\n```", "print(1)\n"),
+        ("```\nprint(1)\n```\n```text\n[]\n```", "print(1)\n"),
     ],
 )
 def test_the_program_in_an_answer(answer, program):
@@ -310,7 +360,11 @@ def test_the_program_in_an_answer(answer, program):
         ("```python\nnot Python at all\n```", "malformed"),
         ("```python\n\n```", "empty"),
         ("```", "malformed"),
+        ("-" * 100_000 + "1", "malformed"),
+        ("x" + ".a" * 100_000, "malformed"),
+        ("```bash\npip install x\n```", "malformed"),
     ],
+    ids=lambda text: text[:20],
 )
 def test_an_answer_without_a_program_is_a_failure(answer, kind):
     with pytest.raises(Failure) as caught:
@@ -327,6 +381,7 @@ def test_an_answer_without_a_program_is_a_failure(answer, kind):
         ("print({'Ava': True})", "no answer"),
         ("print([{'Ava': 1}])", "no answer"),
         ("print([{1: True}])", "no answer"),
+        ("print('{[1]: 2}')", "no answer"),
         ("print([{'Ava': True}]); print('done')", "no answer"),
         ("raise KeyError('Ava')", "crashed"),
         ("import no_such_module", "crashed"),
@@ -370,7 +425,7 @@ def test_people_is_a_number_or_a_range(people, sizes):
     "bad",
     [
         *[{"people": people} for people in ("5-2", "1", "9", "2-9", "two", "", "2-", True, 1)],
-        {"count": 0}, {"seed": -1}, {"max_iterations": 0}, {"max_iterations": 21}, {"max_tokens": 0},
+        {"count": 0}, {"count": True}, {"seed": -1}, {"seed": True}, {"max_iterations": 0}, {"max_iterations": 21}, {"max_tokens": 0},
         {"arm": "guess"}, {"perturb": "odd"}, {"unknown": 1},
         {"model": "simulated:nobody"}, {"model": "nonsense"}, {"data": "no/such/file.jsonl"}, {"data": "."},
     ],
