@@ -29,7 +29,7 @@ test: $(READY) ## run the tests (TESTARGS="-k store -x" narrows them)
 	$(BIN)/pytest -n 2 tests $(TESTARGS)
 
 lab: $(READY) ## open the notebooks in JupyterLab
-	$(BIN)/jupyter lab notebooks
+	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks # root is the usual user in a container
 
 lint: $(READY) ## check style and formatting
 	$(BIN)/ruff check .
