@@ -102,6 +102,8 @@ class Batch:
             text=True,
             cwd=self.folder,
             env=os.environ | {MARK: self.mark},
+            # Whoever starts the tests in the background may have them ignore SIGINT, and children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def run(self, *arguments: str, script: bool = False) -> subprocess.CompletedProcess:

@@ -128,7 +128,7 @@ async def test_of_several_loops_in_a_log_the_last_is_drawn(tmp_path):
         ([repr(Threshold(0.8))], 0.8),
         ([repr(MaxIterations(3)), repr(Threshold(-1e-05))], -1e-05),
         (["Threshold(score=__import__('os'))", "<function gate>", 3], None),
-        ([repr(Threshold(float("nan")))], None),
+        (["Threshold(score=nan)"], None),
         (None, None),
     ],
 )
