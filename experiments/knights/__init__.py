@@ -19,13 +19,13 @@ from loopkit.models import check_id, fingerprint, resolve
 from loopkit.store import RunLog, Store
 
 from .arms import Arm, make
-from .cutting import cut
+from .cutting import CutError, cut
 from .puzzles import Perturb, Puzzle, generate, load
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Params", "cut", "puzzles", "run", "trials"]
+__all__ = ["CutError", "Params", "cut", "puzzles", "run", "trials"]
 
 
 class Params(BaseModel):

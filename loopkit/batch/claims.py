@@ -44,7 +44,10 @@ def _bound(claim: Claim, trials: Rows) -> tuple[str, None, float | None, str]:
     floor = claim.at_least is not None
     bound = claim.at_least if floor else claim.at_most
     if got.low is None:
-        return "not supported", None, None, f"only {got.n} trials of arm {claim.arm}: no interval"
+        few = (
+            f"not tested: {_named(claim.arm, claim.where)} has {got.n} trial{'' if got.n == 1 else 's'} here"
+        )
+        return "not supported", None, None, few
     above, below = got.low >= bound, got.high <= bound
     verdict = "supported" if (above if floor else below) else "not supported"
     if got.high < bound if floor else got.low > bound:
@@ -52,6 +55,10 @@ def _bound(claim: Claim, trials: Rows) -> tuple[str, None, float | None, str]:
     sense = "at least" if floor else "at most"
     said = f"{got}; the claim asks that the whole 95 % interval be {sense} {bound:.0%}"
     return verdict, None, got.estimate - bound, said
+
+
+def _named(arm: str, where: Mapping[str, Any]) -> str:
+    return f"{arm} ({', '.join(f'{key} {value}' for key, value in where.items())})" if where else arm
 
 
 def _compare(claim: Claim, trials: Rows) -> tuple[str, float | None, float | None, str]:
@@ -69,7 +76,8 @@ def _compare(claim: Claim, trials: Rows) -> tuple[str, float | None, float | Non
         )
     shared = sorted(first.keys() & second.keys())
     if not shared:
-        return "not supported", None, None, f"no item was tried by both {names[0]} and {names[1]}"
+        both = f"{_named(claim.arm, claim.where)} and {_named(claim.over, other)}"
+        return "not supported", None, None, f"not tested: no item was tried here by both {both}"
     pair = mcnemar([first[item] for item in shared], [second[item] for item in shared])
     verdict = "not supported"
     if pair.p < claim.p_below:

@@ -69,12 +69,14 @@ async def run_batch(
         failed = await _run_cells(todo, spec, out, store, status, workers or min(2, os.cpu_count() or 1))
         keys = [key for cell in cells for key in cell.keys]
         trials = trial_rows(store, keys)
+        problems = (*failed, *_problems(cells, trials))
         summary = summarise(spec, trials, name=name, provenance=_provenance(command, out))
+        summary["problems"] = list(problems)
         _write(out / "summary.json", json.dumps(summary, indent=2, ensure_ascii=False))
         from loopkit.views import write_report
 
         write_report(out / "report.html", summary, trials, examples=_examples(store, trials))
-    return BatchOutcome(summary=summary, problems=(*failed, *_problems(cells, trials)), out=out)
+    return BatchOutcome(summary=summary, problems=problems, out=out)
 
 
 def _missing(cells: Sequence[Cell], store: Store, spec: BatchSpec, out: Path) -> list[Cell]:
@@ -129,8 +131,8 @@ async def _run_cells(
             status.append("cell", cell=cell.id, params=cell.params, notebook=_digest(spec.notebook), **ended)
             status.sync()
             if ended["status"] != "done":
-                log = out / "logs" / f"{cell.id}.log"
-                problems.append(f"{cell.id}: notebook {ended['status']}: {ended['detail']} (see {log})")
+                where = out / "notebooks" / f"{cell.id}.ipynb"
+                problems.append(f"{cell.id}: notebook {ended['status']}: {ended['detail']} (see {where})")
                 progress.console.print(f"[red]✗[/red] {problems[-1]}", highlight=False)
 
     with Progress(*columns, console=Console(stderr=True)) as progress:

@@ -56,7 +56,7 @@ def _page(summary: Row, trials: Sequence[Row], examples: Sequence[Run]) -> str:
     origins = (f"<dt>{_esc(k)}</dt><dd><code>{_esc(v)}</code></dd>" for k, v in summary["provenance"].items())
     body = [
         f"<h1>{_esc(summary['batch'])}</h1><p class='question'>{_esc(summary['question'])}</p>",
-        _could_not_run(rows, trials),
+        _could_not_run(rows, trials, summary.get("problems", ())),
         SIMULATED if any(row["model"].startswith("simulated:") for row in rows) else "",
         _section("Claims", *map(_claim, summary["claims"])),
         _section(
@@ -79,7 +79,7 @@ def _page(summary: Row, trials: Sequence[Row], examples: Sequence[Run]) -> str:
     )
 
 
-def _could_not_run(rows: Sequence[Row], trials: Sequence[Row]) -> str:
+def _could_not_run(rows: Sequence[Row], trials: Sequence[Row], problems: Sequence[str]) -> str:
     """A box with every reason for which trials could not run, and the runs it hit; nothing when all ran."""
     reasons: dict[str, list[str]] = defaultdict(list)
     for trial in trials:
@@ -88,7 +88,7 @@ def _could_not_run(rows: Sequence[Row], trials: Sequence[Row]) -> str:
             reasons[": ".join(words) or "no reason recorded"].append(str(trial.get("run")))
     count = max(sum(row["errors"] for row in rows), sum(map(len, reasons.values())))
     if not count:
-        return ""
+        return _incomplete(problems)
     items = (
         f"<li>{_esc(reason)} <small>{len(runs)} × ({_esc(', '.join(runs))})</small></li>"
         for reason, runs in reasons.items()
@@ -96,6 +96,14 @@ def _could_not_run(rows: Sequence[Row], trials: Sequence[Row]) -> str:
     words = "1 trial" if count == 1 else f"{count} trials"
     return f"""<aside class="errors"><strong>{words} could not run.</strong> What did not run says nothing
         about a model and is not part of any n below.<ul>{"".join(items)}</ul></aside>"""
+
+
+def _incomplete(problems: Sequence[str]) -> str:
+    """A box with the notebooks that did not come to their end; nothing when all did."""
+    if not problems:
+        return ""
+    items = "".join(f"<li>{_esc(problem)}</li>" for problem in problems)
+    return f"""<aside class="errors"><strong>This batch is not complete.</strong><ul>{items}</ul></aside>"""
 
 
 def _claim(claim: Row) -> str:

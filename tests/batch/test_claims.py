@@ -73,7 +73,8 @@ def test_a_bound_against_the_interval_of_scipy(n, data, bound, kind):
 def test_a_bound_without_an_interval_is_not_supported(results):
     found = adjudicate(claim(at_least=0.0), rows("ours", results) + rows("theirs", "ccc"))
     assert (found["verdict"], found["p"], found["effect"]) == ("not supported", None, None)
-    assert f"only {results.count('c')} trials of arm ours" in found["explained"]
+    n = results.count("c")
+    assert f"not tested: ours has {n} trial{'' if n == 1 else 's'} here" in found["explained"]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +130,7 @@ def test_a_comparison_is_of_shared_items_at_the_same_seed():
     trials = rows("ours", "c" * 8, seed=1) + rows("theirs", "w" * 8, seed=2)
     found = adjudicate(claim(over="theirs"), trials)
     assert (found["verdict"], found["p"], found["effect"]) == ("not supported", None, None)
-    assert "no item was tried by both ours and theirs" in found["explained"]
+    assert "not tested: no item was tried here by both ours and theirs" in found["explained"]
     trials += rows("ours", "ccc", seed=2)
     assert "same 3 items" in adjudicate(claim(over="theirs"), trials)["explained"]
 
@@ -144,8 +145,8 @@ def test_where_takes_a_value_or_one_of_a_list():
     assert counted(people=3) == "3/3"
     assert counted(people=[3, 4]) == "6/7"
     assert counted(people=[2, 4], model="m") == "3/6"
-    assert "only 0 trials" in adjudicate(claim(at_least=0.5, where={"people": 5}), trials)["explained"]
-    assert "only 0 trials" in adjudicate(claim(at_least=0.5, where={"peple": 3}), trials)["explained"]
+    assert "has 0 trials" in adjudicate(claim(at_least=0.5, where={"people": 5}), trials)["explained"]
+    assert "has 0 trials" in adjudicate(claim(at_least=0.5, where={"peple": 3}), trials)["explained"]
 
 
 def test_where_holds_for_both_arms():

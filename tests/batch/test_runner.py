@@ -423,3 +423,26 @@ def test_what_cannot_run_is_said_before_anything_is_written(tmp_path):
     assert "Traceback" not in said.stderr
     assert said.stdout == ""
     assert not batch.out.exists()
+
+
+def test_a_puzzle_that_cannot_be_cut_is_a_failure_and_not_the_end_of_the_notebook(tmp_path):
+    puzzle = {
+        "quiz": "Saints always tell the truth and sinners always lie. You meet Al and Bob. Al says that Bob is a "
+        "sinner. Bob says neither of us is a saint. Who is what?",
+        "names": ["Al", "Bob"],
+        "solution": [True, False],
+        "knight_knave": ["saint", "sinner"],
+    }
+    data = tmp_path / "hard.jsonl"
+    data.write_text(json.dumps(puzzle))
+    batch = Batch(tmp_path / "hard").write(notebook=NOTEBOOK, fixed={"data": str(data)})
+    done = batch.run()
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads((batch.out / "summary.json").read_text())["rows"]
+    assert row["failures"] == {"uncut": 1}
+
+
+def test_a_batch_that_is_not_complete_says_so_in_its_report(faulty):
+    batch, _, _ = faulty
+    page = (batch.out / "report.html").read_text(encoding="utf-8")
+    assert "This batch is not complete." in page and "ZeroDivisionError: by nought" in page
