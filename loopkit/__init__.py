@@ -11,11 +11,13 @@ from typing import Any
 __version__ = "0.1.0"
 
 _HOME = {
-    "Loop": "loop", "Iteration": "loop", "Outcome": "loop", "StopReason": "loop", "Decision": "loop",
-    "Verdict": "loop", "Feedback": "loop", "Failure": "loop",
-    "Threshold": "gates", "MaxIterations": "gates", "Stagnation": "gates", "Budget": "gates",
+    "Loop": "loop", "Outcome": "loop",
+    "Iteration": "history", "History": "history", "StopReason": "history", "Decision": "history", "BestOf": "history",
+    "Verdict": "verdict", "Feedback": "verdict", "Failure": "verdict",
+    "Threshold": "gates", "MaxIterations": "gates", "Stagnation": "gates", "Repetition": "gates",
+    "Budget": "gates", "Cancel": "gates",
     "Usage": "usage", "spend": "usage", "metered": "usage",
-    "Store": "store", "StoreError": "store",
+    "Store": "store", "StoreError": "log", "RunTaken": "log", "Irreproducible": "journal",
     "accuracy": "metrics", "mcnemar": "metrics",
     "resolve": "models", "ask": "models",
     "convergence_figure": "views",

@@ -5,26 +5,28 @@ day on its own; a loop must have one. Any function with this signature is a gate
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from loopkit.loop import History, StopReason, best_of
+from loopkit.history import History, Iteration, StopReason
+from loopkit.usage import Usage
 
 
 @dataclass(frozen=True)
 class Threshold:
-    """Opens when the best score so far reaches `score`."""
+    """Opens when the best score so far reaches `score`: from below, or from above where the loop minimises."""
 
     score: float
 
     def __post_init__(self) -> None:
         _check("Threshold", "score", self.score)
 
-    def __call__(self, history: History) -> StopReason | None:
-        best = best_of(history)
-        if best is None or best.score < self.score:
+    def __call__(self, history: Sequence[Iteration]) -> StopReason | None:
+        history = History.of(history)
+        if history.best is None or history.gain(history.best.score, self.score) < 0:
             return None
-        return StopReason(gate="Threshold", reason=f"score {best.score:g} reached {self.score:g}")
+        return StopReason(gate="Threshold", reason=f"score {history.best.score:g} reached {self.score:g}")
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class MaxIterations:
     def __post_init__(self) -> None:
         _check("MaxIterations", "n", self.n, least=1, whole=True)
 
-    def __call__(self, history: History) -> StopReason | None:
+    def __call__(self, history: Sequence[Iteration]) -> StopReason | None:
         if len(history) < self.n:
             return None
         return StopReason(gate="MaxIterations", reason=f"{len(history)} of {self.n} iterations used")
@@ -57,23 +59,44 @@ class Stagnation:
         _check("Stagnation", "patience", self.patience, least=1, whole=True)
         _check("Stagnation", "min_gain", self.min_gain, least=0)
 
-    def __call__(self, history: History) -> StopReason | None:
+    def __call__(self, history: Sequence[Iteration]) -> StopReason | None:
+        history = History.of(history)
         if len(history) <= self.patience:
             return None
-        before, now = best_of(history[: -self.patience]), best_of(history)
-        if now is not None and (before is None or now.score - before.score > self.min_gain):
+        before, now = history[: -self.patience].best, history.best
+        if now is not None and (before is None or history.gain(now.score, before.score) > self.min_gain):
             return None
-        return StopReason(
-            gate="Stagnation",
-            reason=f"no gain above {self.min_gain:g} in the last {self.patience} iterations",
-        )
+        reason = f"no gain above {self.min_gain:g} in the last {self.patience} iterations"
+        return StopReason(gate="Stagnation", reason=reason)
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """Opens when the last candidate equals at least `times` earlier ones, as they are recorded (as JSON).
+
+    A turn that crashed before it had a candidate counts for nothing.
+    """
+
+    times: int = 1
+
+    def __post_init__(self) -> None:
+        _check("Repetition", "times", self.times, least=1, whole=True)
+
+    def __call__(self, history: Sequence[Iteration]) -> StopReason | None:
+        history = History.of(history)
+        count, first = history.same
+        if count < self.times:
+            return None
+        reason = f"iteration {len(history)} proposed what iteration {first} had"
+        return StopReason(gate="Repetition", reason=reason)
 
 
 @dataclass(frozen=True)
 class Budget:
     """Opens when any of the limits that are set has been used up, summed over the turns so far.
 
-    It is looked at between turns, so the turn that crosses a limit is still finished and recorded.
+    It is looked at between turns, so the turn that crosses a limit is still finished and recorded. Where `cost`
+    is limited and a call has no known price, it opens: money nobody can count is not spent unattended.
     """
 
     tokens: int | None = None
@@ -82,39 +105,58 @@ class Budget:
     """Model requests."""
     seconds: float | None = None
     """Wall time inside the turns."""
+    cost: float | None = None
+    """US dollars."""
 
     def __post_init__(self) -> None:
-        if (self.tokens, self.calls, self.seconds) == (None, None, None):
-            raise ValueError("a Budget needs a limit: tokens=, calls= or seconds=")
-        for name in ("tokens", "calls", "seconds"):
-            if (limit := getattr(self, name)) is not None:
+        limits = vars(self)
+        if all(limit is None for limit in limits.values()):
+            raise ValueError("a Budget needs a limit: tokens=, calls=, seconds= or cost=")
+        for name, limit in limits.items():
+            if limit is not None:
                 _check("Budget", name, limit, least=0)
 
     @property
     def bounds(self) -> bool:
-        """Time runs out by itself; a loop that asks no model never spends tokens or calls."""
+        """Time runs out by itself; a loop that asks no model never spends tokens, calls or money."""
         return self.seconds is not None
 
-    def __call__(self, history: History) -> StopReason | None:
-        spent = {
-            "tokens": sum(turn.usage.tokens for turn in history),
-            "calls": sum(turn.usage.calls for turn in history),
-            "seconds": sum(turn.seconds for turn in history),
-        }
-        for name, used in spent.items():
-            limit = getattr(self, name)
-            if limit is not None and used >= limit:
-                return StopReason(gate="Budget", reason=f"{used:g} of {limit:g} {name} spent")
+    def __call__(self, history: Sequence[Iteration]) -> StopReason | None:
+        history = History.of(history)
+        return self.spent(history.usage, history.seconds)
+
+    def spent(self, usage: Usage, seconds: float) -> StopReason | None:
+        """The same for totals that somebody else summed up: a flow, a supervisor."""
+        used = {"tokens": usage.tokens, "calls": usage.calls, "seconds": seconds, "cost": usage.cost}
+        for name, limit in vars(self).items():
+            if limit is not None and used[name] >= limit:
+                return StopReason(gate="Budget", reason=f"{used[name]:g} of {limit:g} {name} spent")
+        if self.cost is not None and usage.unpriced_calls:
+            reason = f"{usage.unpriced_calls} calls have no known price: limit tokens= instead of cost="
+            return StopReason(gate="Budget", reason=reason)
         return None
+
+
+class Cancel:
+    """Opens when somebody asked: `cancel.request("by the stop button")`, from any thread. The run can be resumed."""
+
+    resumable = True
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+
+    def request(self, reason: str = "cancelled by the user") -> None:
+        """Stop after the turn that is running."""
+        self.reason = reason
+
+    def __call__(self, history: Sequence[Iteration]) -> StopReason | None:
+        return StopReason(gate="Cancel", reason=self.reason) if self.reason else None
 
 
 def _check(gate: str, name: str, value: float, *, least: float = -math.inf, whole: bool = False) -> None:
     """A gate's limit must be a number that can be reached: infinity would never open it, NaN always or never."""
-    if (
-        not isinstance(value, int if whole else int | float)
-        or isinstance(value, bool)
-        or not math.isfinite(value)
-    ):
+    kind = int if whole else int | float
+    if not isinstance(value, kind) or isinstance(value, bool) or not math.isfinite(value):
         raise ValueError(f"{gate}: {name} must be a {'whole' if whole else 'finite'} number, got {value!r}")
     if value < least:
         raise ValueError(f"{gate}: {name} must be >= {least}, got {value!r}")

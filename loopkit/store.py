@@ -1,146 +1,24 @@
 """Records are the truth: one append-only event log per run, as JSON lines; everything else is derived.
 
-`Store(folder)` holds `<run>.jsonl` files. A log is synced to disk once per iteration. The line that was being
-written when a process died is torn; reading ignores it, and opening a log to go on cuts it off.
+`Store(folder)` holds `<run>.jsonl` files, and an index that may be deleted at any time: it is made again.
 """
 
-import contextlib
-import json
-import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from loopkit.index import Index
+from loopkit.log import RunLog, RunTaken, StoreError, encode, read_events
+from loopkit.usage import Usage
 
 if TYPE_CHECKING:
     import pandas as pd
 
+__all__ = ["Run", "RunLog", "RunTaken", "Store", "StoreError", "encode", "read_events"]
+
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-
-
-class StoreError(RuntimeError):
-    """A log that cannot be read, written or taken; the message names the file and the remedy."""
-
-
-class RunTaken(StoreError):
-    """The run exists already, or another process is writing it."""
-
-
-def encode(value: Any) -> bytes:
-    """`value` as JSON on one line: dataclasses, pydantic models, sets, bytes and paths too; else its repr.
-
-    Never raises. NaN and infinities become the strings "NaN" and "Infinity", since JSON has no such numbers;
-    lone surrogates, which models do emit, are escaped; what cannot be taken apart (a cycle, say) is its repr.
-    """
-    from pydantic_core import to_json, to_jsonable_python
-
-    try:
-        return to_json(value, inf_nan_mode="strings", serialize_unknown=True, fallback=repr)
-    except Exception:  # surrogates, bytes that are no UTF-8, cycles, deep nesting, a __repr__ that raises
-        with contextlib.suppress(Exception):
-            plain = to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True, fallback=repr)
-            return json.dumps(plain, allow_nan=False).encode()
-    try:
-        return json.dumps(repr(value)).encode()
-    except Exception as error:
-        return json.dumps(f"<{type(value).__name__}: {type(error).__name__} in its repr>").encode()
-
-
-def read_events(path: Path) -> list[dict[str, Any]]:
-    """All whole events of a log, in order. A torn last line is left out.
-
-    Raises StoreError when a line before the last is not an event, or the file cannot be read.
-    """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}") from error
-    events = []
-    *lines, _torn = data.split(b"\n")  # whatever follows the last newline was never finished
-    for number, line in enumerate(lines, 1):
-        try:
-            event = json.loads(line)
-            seq = (event["event"], event["seq"])[1]
-        except (ValueError, TypeError, KeyError) as error:
-            raise StoreError(
-                f"{path}, line {number} is not an event: {error!r}. Move the file away to go on."
-            ) from error
-        if seq != number - 1:
-            raise StoreError(
-                f"{path}, line {number}: expected event {number - 1}, found {seq}: a line is missing"
-            )
-        events.append(event)
-    return events
-
-
-class RunLog:
-    """An open log. One process at a time: opening a log that another holds raises RunTaken."""
-
-    def __init__(self, path: Path) -> None:
-        import portalocker
-
-        self.path = path
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._file = path.open("ab+")
-        except OSError as error:
-            raise StoreError(f"cannot write {path}: {error.strerror}") from error
-        try:
-            portalocker.lock(self._file, portalocker.LOCK_EX | portalocker.LOCK_NB)
-        except portalocker.LockException as error:
-            self._file.close()
-            raise RunTaken(f"{path} is being written by another process; wait for it, or stop it") from error
-        events = read_events(path)
-        self._file.seek(0)
-        whole = self._file.read().rfind(b"\n") + 1
-        self._file.truncate(whole)
-        self._next = len(events)
-        self._broken = False
-
-    def append(self, event: str, **data: Any) -> None:
-        """Write one event. It reaches the disk at the next `sync`. Raises StoreError when the disk is full."""
-        now = datetime.now(UTC).isoformat(timespec="milliseconds")
-        fields = {"seq": self._next, "time": now, "event": event} | data
-        # Field by field, so that one value JSON has no words for does not take the others along.
-        line = b",".join(encode(name) + b":" + encode(value) for name, value in fields.items())
-        with self._writing():
-            self._file.write(b"{" + line + b"}\n")
-        self._next += 1
-
-    def sync(self) -> None:
-        """Return when everything appended so far is on the disk. Raises StoreError when it cannot be (disk full)."""
-        with self._writing():
-            self._file.flush()
-            os.fsync(self._file.fileno())
-
-    @contextlib.contextmanager
-    def _writing(self) -> Iterator[None]:
-        if self._broken:  # half a line may stand in the file: what followed it could not be read
-            raise StoreError(f"{self.path} could not be written before; open it again to go on")
-        try:
-            yield
-        except OSError as error:
-            self._broken = True
-            raise StoreError(
-                f"cannot write {self.path}: {error.strerror}. What was synced before is kept."
-            ) from error
-
-    def close(self) -> None:
-        """Sync and let go of the log."""
-        try:
-            if not self._broken:
-                self.sync()
-        finally:
-            with contextlib.suppress(OSError):  # of what could not be written, and was reported
-                self._file.close()
-
-    def __enter__(self) -> "RunLog":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 @dataclass(frozen=True)
@@ -164,9 +42,30 @@ class Run:
         return (self.first("start") or {}).get("params", {})
 
     @property
+    def stop(self) -> dict[str, Any] | None:
+        """The event with which the run ended; None while it goes on, again or still."""
+        last = next((event for event in reversed(self.events) if event["event"] in ("stop", "resume")), None)
+        return last if last and last["event"] == "stop" else None
+
+    @property
     def status(self) -> str:
-        """`finished` once a gate opened, else `unfinished` (running, or interrupted)."""
-        return "finished" if self.first("stop") else "unfinished"
+        """`finished` once a gate opened, `stopped` when somebody cancelled it, else `unfinished`."""
+        if self.stop is None:
+            return "unfinished"
+        return "stopped" if self.stop.get("resumable") else "finished"
+
+    @property
+    def iterations(self) -> int:
+        """How many iterations are finished."""
+        return len(self.all("iteration"))
+
+    @property
+    def usage(self) -> Usage:
+        """What the finished iterations spent together."""
+        total = Usage()
+        for turn in self.all("iteration"):
+            total.add(Usage(**turn.get("usage", {})))
+        return total
 
 
 class Store:
@@ -185,20 +84,67 @@ class Store:
 
     def create(self, run: str, **params: Any) -> RunLog:
         """Open a new log and record what the run starts with. Raises RunTaken when `run` exists already."""
+        log = self._new(run)
+        log.open("start", run=run, params=params)
+        return log
+
+    def resume(self, run: str) -> RunLog:
+        """Open the log of a run to go on: `await loop.run(log=store.resume("r"))`, with the loop that began it.
+
+        A finished run is opened too, and the loop gives its outcome back. Raises RunTaken, naming the holder, while
+        another process writes it; StoreError when there is no such run, or its record was changed.
+        """
+        if not self.path(run).exists():
+            raise self._no(run)
         log = RunLog(self.path(run))
-        if log._next:
+        if not log.past:
             log.close()
-            raise RunTaken(f"run {run!r} exists already in {self.folder}; choose another id")
-        log.append("start", run=run, params=params)
+            raise StoreError(
+                f"{self.path(run)} holds no event: the run died before it began; create it again"
+            )
+        if Run(run, log.past).status != "finished":
+            log.open("resume")
+        return log
+
+    def fork(self, run: str, new: str, *, at: int, **params: Any) -> RunLog:
+        """Open a new run that goes on from iteration `at` of `run`, with other parameters or another loop.
+
+        The first `at` iterations are copied, so the new run needs the old one no more; what they spent is part of
+        its history, and its budget. `params` replace those of the parent by name. Nothing changes in `run`.
+        Raises ValueError when `run` has not finished that many iterations, RunTaken when `new` exists.
+        """
+        parent = self.run(run)
+        if not 0 <= at <= parent.iterations:
+            raise ValueError(
+                f"run {run!r} has {parent.iterations} finished iterations, cannot fork it at {at}"
+            )
+        ends = [event for event in parent.all("iteration") if event["iteration"] == at] or parent.events[:1]
+        log = self._new(new)
+        origin = {"run": run, "at": at, "hash": ends[-1]["hash"]}
+        log.open("start", run=new, params=parent.params | params, parent=origin)
+        for event in parent.events:
+            if event["event"] == "goal" or event.get("iteration", at + 1) <= at:
+                if event["event"] != "iteration":  # the new loop decides for itself
+                    copy = {key: value for key, value in event.items() if key not in ("seq", "hash", "event")}
+                    log.past.append(event)
+                    log.append(event["event"], **copy)
         log.sync()
         return log
+
+    def _new(self, run: str) -> RunLog:
+        log = RunLog(self.path(run))
+        if log.past:
+            log.close()
+            raise RunTaken(f"run {run!r} exists already in {self.folder}; resume it, or choose another id")
+        return log
+
+    def _no(self, run: str) -> StoreError:
+        return StoreError(f"no run {run!r} in {self.folder}; there are {len(self.ids())}: {self.ids()[:5]}")
 
     def run(self, run: str) -> Run:
         """Read one run. Raises StoreError, naming what there is, when it does not exist."""
         if not self.path(run).exists():
-            raise StoreError(
-                f"no run {run!r} in {self.folder}; there are {len(self.ids())}: {self.ids()[:5]}"
-            )
+            raise self._no(run)
         return Run(run, read_events(self.path(run)))
 
     def is_held(self, run: str) -> bool:
@@ -224,38 +170,55 @@ class Store:
                 yield run
 
     def runs_df(self) -> "pd.DataFrame":
-        """One row per run: its id, status, parameters, stop, best score, iterations, tokens, seconds, trial result."""
+        """One row per run: its id, status, parameters, stop, best score, iterations, tokens, cost, seconds, trial result.
+
+        Only logs that changed since the index last saw them are read. Raises StoreError for a log that was changed,
+        or has lost events that the index had seen.
+        """
         import pandas as pd
 
-        return pd.DataFrame([_run_row(run) for run in self.runs()])
+        with Index(self.folder) as index:
+            rows = (index.row(self.path(run), _run_row) for run in self.ids())
+            return pd.DataFrame([row for row in rows if row])
 
-    def steps_df(self) -> "pd.DataFrame":
-        """One row per phase of each iteration: run, iteration, phase, seconds, calls, tokens, error kind."""
+    def steps_df(self, run: str | None = None) -> "pd.DataFrame":
+        """One row per phase of each iteration: run, iteration, phase, option, seconds, what it spent, error kind.
+
+        Of one run, or of all.
+        """
         import pandas as pd
 
-        rows = [
-            {"run": run.id, **{key: step[key] for key in ("iteration", "phase", "seconds")}}
-            | step["usage"]
-            | {"error": (step["error"] or {}).get("kind")}
-            for run in self.runs()
-            for step in run.all("step")
-        ]
-        return pd.DataFrame(rows)
+        columns: dict[str, list[Any]] = {name: [] for name in STEP_COLUMNS}
+        for one in [self.run(run)] if run else self.runs():
+            for step in one.all("step"):
+                usage, error = step.get("usage", {}), step.get("error", {})
+                for name, values in columns.items():
+                    values.append(usage.get(name, 0) if name in USAGE else step.get(name))
+                columns["run"][-1], columns["error"][-1] = one.id, error.get("kind")
+        return pd.DataFrame(columns if columns["run"] else [])
 
 
-def _run_row(run: Run) -> dict[str, Any]:
-    turns, stop, trial = run.all("iteration"), run.first("stop") or {}, run.first("trial") or {}
-    scores = {turn["iteration"]: turn["score"] for turn in turns}
+USAGE = [one.name for one in fields(Usage)]
+STEP_COLUMNS = ["run", "iteration", "phase", "option", "seconds", *USAGE, "error"]
+
+
+def _run_row(run: str, events: list[dict[str, Any]]) -> dict[str, Any]:
+    record = Run(run, events)
+    turns, stop, trial = record.all("iteration"), record.stop or {}, record.first("trial") or {}
+    scores = {turn["iteration"]: turn.get("score") for turn in turns}
+    spent = record.usage
     return {
-        "run": run.id,
-        "started": run.events[0]["time"],
-        "status": run.status,
-        **run.params,
+        "run": run,
+        "started": events[0]["time"],
+        "status": record.status,
+        "parent": (events[0].get("parent") or {}).get("run"),
+        **record.params,
         "iterations": len(turns),
         "stopped_by": stop.get("gate"),
         "best_score": scores.get(stop.get("best")),
-        "calls": sum(turn["usage"]["calls"] for turn in turns),
-        "tokens": sum(turn["usage"]["input_tokens"] + turn["usage"]["output_tokens"] for turn in turns),
+        "calls": spent.calls,
+        "tokens": spent.tokens,
+        "cost": spent.cost,
         "seconds": sum(turn["seconds"] for turn in turns),
         "result": trial.get("result"),
         "kind": trial.get("kind"),

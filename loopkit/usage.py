@@ -1,13 +1,13 @@
-"""What a phase spent: model calls and tokens, counted where the calls are made.
+"""What a phase spent: model calls, tokens and money, counted where the calls are made.
 
-Models call `spend`; the loop opens a meter around each phase with `metered`. Neither knows the other, so a
+Models call `spend`; the journal opens a meter around each phase with `metered`. Neither knows the other, so a
 plain function that asks a model three times is billed for three calls without doing anything about it.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 
 @dataclass(kw_only=True)
@@ -18,6 +18,10 @@ class Usage:
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
+    cost: float = 0.0
+    """US dollars, at the list prices pydantic-ai knows."""
+    unpriced_calls: int = 0
+    """Calls whose price nobody knows: with any of these, `cost` is only a lower bound."""
 
     @property
     def tokens(self) -> int:
@@ -26,8 +30,12 @@ class Usage:
 
     def add(self, other: "Usage") -> None:
         """Add `other` to these totals, in place."""
-        for name, value in asdict(other).items():
+        for name, value in other.spent().items():
             setattr(self, name, getattr(self, name) + value)
+
+    def spent(self) -> dict[str, int | float]:
+        """The totals that are not zero, by name: how usage is recorded. `Usage(**recorded)` gives it back."""
+        return {name: value for name, value in vars(self).items() if value}
 
 
 # Tasks copy their parent's context, so phases that fan out with asyncio.gather share one meter.

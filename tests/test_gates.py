@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopkit import Budget, MaxIterations, Stagnation, Threshold, Usage
-from loopkit.loop import Decision, Iteration, PhaseError, Verdict
+from loopkit.history import Decision, Iteration, PhaseError
+from loopkit.verdict import Verdict
 
 # Few distinct scores, all exact in binary, so that ties and gains of exactly `min_gain` come up.
 SCORES = st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.75, 1.0])

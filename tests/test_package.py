@@ -11,7 +11,22 @@ import pytest
 import loopkit
 
 ROOT = Path(loopkit.__file__).parent
-LOWEST = {f"loopkit.{name}" for name in ("usage", "loop", "gates", "metrics", "store", "assets")}
+LOWEST = {
+    f"loopkit.{name}"
+    for name in (
+        "usage",
+        "verdict",
+        "history",
+        "log",
+        "journal",
+        "loop",
+        "gates",
+        "metrics",
+        "index",
+        "store",
+        "assets",
+    )
+}
 HEAVY = {"pydantic_ai", "plotly", "IPython", "pandas", "scipy", "ipywidgets", "papermill", "xllamacpp"}
 
 

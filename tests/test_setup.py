@@ -15,6 +15,7 @@ PINS = "\n".join(
     f"{name}==1.0 \\\n    --hash=sha256:{'0' * 64}"
     for name in ("alpha", "some-thing", "setuptools", "uv", "wheel")
 )
+BENCH_LINE = "# Only for the extra `bench`:\n"
 
 # Stands in for `.venv/bin/python` and `.venv/bin/uv`: notes how it was called and does as the test says.
 FAKE = f"""\
@@ -30,6 +31,9 @@ if words[-2:] == ["config", "list"]:
     print((project / "pip-config").read_text())
 if any(word.endswith("uv.txt") for word in words):
     os.symlink(sys.argv[0], project / ".venv/bin/uv")
+if "compile" in words:
+    answer = "resolved-bench" if "bench" in words else "resolved"
+    pathlib.Path(words[words.index("--output-file") + 1]).write_text((project / answer).read_text())
 if (project / f"{{{{name}}}}-fails").exists() and "install" in words:
     print((project / f"{{{{name}}}}-fails").read_text())
     sys.exit(1)
@@ -77,14 +81,14 @@ class Project:
             """,
         )
 
-    def start(self) -> subprocess.Popen:
-        command = [sys.executable, str(self.root / ".ci" / "setup.py")]
+    def start(self, *arguments: str) -> subprocess.Popen:
+        command = [sys.executable, str(self.root / ".ci" / "setup.py"), *arguments]
         return subprocess.Popen(
             command, env=self.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
 
-    def run(self) -> tuple[int, str, str]:
-        process = self.start()
+    def run(self, *arguments: str) -> tuple[int, str, str]:
+        process = self.start(*arguments)
         out, err = process.communicate(timeout=60)
         return process.returncode, out, err
 
@@ -205,6 +209,65 @@ def test_second_run_does_nothing_until_the_pins_change(project):
     assert mine.exists()
 
 
+def test_what_only_the_benchmarks_need_is_left_to_bench(project):
+    project.fake_venv()
+    gamma = f"gamma==3.0 \\\n    --hash=sha256:{'1' * 64}\n"
+    project.write("constraints.txt", PINS + "\n" + BENCH_LINE + gamma)
+    _, out, _ = project.run()
+    assert "installing about 5 packages" in out
+    assert "gamma" not in (project.root / ".venv" / "pins.txt").read_text()
+    project.calls()
+
+    status, out, err = project.run("bench")
+    assert (status, err) == (0, "")
+    assert "adding 1 packages" in out
+    ((name, words, _),) = (call for call in project.calls() if "install" in call[1])
+    pins = project.root / ".venv" / "bench.txt"
+    assert (name, words[-3:]) == ("uv", ["--require-hashes", "-r", str(pins)])
+    assert gamma in pins.read_text()
+    assert "alpha==1.0" in pins.read_text()  # set-up's pins hold for what is added
+    assert "uv==" not in pins.read_text()
+
+    assert project.run("bench") == (0, "", "")
+    assert project.calls() == []
+    project.write("constraints.txt", PINS + "\n" + BENCH_LINE + gamma.replace("3.0", "3.1"))
+    project.run("bench")
+    assert "gamma==3.1" in pins.read_text()
+
+
+def test_bench_that_fails_is_tried_again(project):
+    project.fake_venv()
+    project.run()
+    for name in ("uv", "python"):
+        project.write(f"{name}-fails", "ERROR: no such package")
+    status, _, err = project.run("bench")
+    assert status == 1
+    assert "no such package" in only_line(err)
+    assert project.ready  # set-up itself is as it was
+    for name in ("uv", "python"):
+        (project.root / f"{name}-fails").unlink()
+    assert "adding" in project.run("bench")[1]
+
+
+def test_pins_put_what_the_benchmarks_add_last(project):
+    project.fake_venv()
+    project.run()
+    project.calls()
+    # With the extra, a shared package may be held at an older version: set-up takes that one too.
+    project.write("resolved-bench", "alpha==0.9\n    --hash=a\nbeta==2\n    --hash=b\nuv==1\n")
+    project.write("resolved", "alpha==0.9\n    --hash=a\nuv==1\n")
+    project.env["PINS_FLAGS"] = "--upgrade"
+    status, out, err = project.run("pins")
+    assert (status, err) == (0, "")
+    assert "3 pins" in out
+    written = (project.root / "constraints.txt").read_text()
+    assert written == "alpha==0.9\n    --hash=a\nuv==1\n" + BENCH_LINE + "beta==2\n    --hash=b\n"
+    compiles = [words for _, words, _ in project.calls() if "compile" in words]
+    # What was moved by the first is kept by the second.
+    assert ["--upgrade" in words for words in compiles] == [True, False]
+    assert not list(project.root.glob("constraints.txt.*"))
+
+
 @pytest.mark.parametrize("damage", ["interrupted", "hollow"])
 def test_broken_environment_is_made_again(project, damage):
     project.fake_venv()
@@ -279,6 +342,24 @@ def test_two_at_once_install_once(project):
 def test_the_committed_pins_hold_hashes_and_no_address():
     text = (ROOT / "constraints.txt").read_text()
     assert "://" not in text
-    blocks = text.replace("\\\n", " ").splitlines()
-    assert len(blocks) > 100
-    assert all("==" in block and "--hash=sha256:" in block for block in blocks)
+    setups, added = (part.replace("\\\n", " ").splitlines() for part in text.split(BENCH_LINE))
+    assert len(setups) > 100
+    assert all("==" in block and "--hash=sha256:" in block for block in setups + added)
+    assert not any(block.startswith("lang") for block in setups)
+    assert {"langgraph", "langgraph-checkpoint-sqlite"} <= {block.partition("==")[0] for block in added}
+
+
+def test_make_bench_sets_up_what_it_runs():
+    """The target, as make reads it: what is installed comes before what needs it, and every script exists."""
+    shown = subprocess.run(
+        ["make", "--dry-run", "--always-make", "bench"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    order = [line.split()[1:] for line in shown if ".ci/setup.py" in line or "tests/benchmarks/" in line]
+    assert [words[0] for words in order[-3:]] == [
+        ".ci/setup.py",
+        "tests/benchmarks/bench_durable.py",
+        "tests/benchmarks/bench_clauses.py",
+    ]
+    assert order[-3][1] == "bench"
+    assert order[-4][0] == ".ci/setup.py"
+    assert all((ROOT / words[0]).is_file() for words in order)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from loopkit.batch.trials import Result, Trial, code_version, play
+from loopkit.batch.trials import LOOP, Result, Trial, code_version, play
 from loopkit.loop import Outcome
 from loopkit.models import check_id, fingerprint, resolve
 from loopkit.store import RunLog, Store
@@ -105,7 +105,7 @@ def puzzles(params: Params) -> list[Puzzle]:
 
 def trials(params: Params) -> list[Trial]:
     """One trial per puzzle. The model is loaded when the first of them runs."""
-    code = code_version(__name__, "loopkit.loop", "loopkit.gates", "loopkit.models", "loopkit.sandbox")
+    code = code_version(__name__, *LOOP, "loopkit.models", "loopkit.sandbox")
     weights = fingerprint(params.model)
 
     def trial(puzzle: Puzzle) -> Trial:

@@ -12,14 +12,17 @@ import asyncio
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
 from pydantic_ai.models import Model
 
 from loopkit.gates import MaxIterations, Threshold
-from loopkit.loop import Failure, Feedback, History, Loop, Verdict
+from loopkit.history import History
+from loopkit.loop import Loop
 from loopkit.models import ask
 from loopkit.sandbox import run_python
+from loopkit.verdict import Failure, Feedback, Verdict
 
 from . import prompts
 from .answers import AnswerError, parse
@@ -66,14 +69,14 @@ def make(arm: Arm, puzzle: Puzzle, model: Model, *, max_iterations: int, max_tok
 
     match arm:
         case "reasoning":
-            return loop(_reason(puzzle, model, max_tokens), lambda text: _answer_in(text, puzzle))
+            return loop(_reason(puzzle, model, max_tokens), partial(_answer_in, puzzle=puzzle))
         case "program":
             return loop(_write_program(puzzle, model, max_tokens), run_program)
         case "sentence":
-            return loop(_read_sentences(puzzle, model), lambda readings: solve_readings(readings, puzzle))
+            return loop(_read_sentences(puzzle, model), partial(solve_readings, puzzle=puzzle))
         case "clauses":
             read = _read_clauses(puzzle, model)
-            return loop(read, lambda readings: solve_readings(readings, puzzle), max_iterations)
+            return loop(read, partial(solve_readings, puzzle=puzzle), max_iterations)
     raise ValueError(f"arm must be one of {', '.join(ARMS)}, got {arm!r}")
 
 

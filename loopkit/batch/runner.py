@@ -61,10 +61,9 @@ async def run_batch(
             f"another batch is running in {out}; wait for it, or choose another --out"
         ) from error
     with status:
-        status.append(
+        status.open(
             "batch", name=name, command=command, claims=spec.claims, cells=[cell.id for cell in cells]
         )
-        status.sync()
         todo = _missing(cells, store, spec, out)
         failed = await _run_cells(todo, spec, out, store, status, workers or min(2, os.cpu_count() or 1))
         keys = [key for cell in cells for key in cell.keys]

@@ -29,7 +29,7 @@ def trial_rows(store: Store, keys: Iterable[str]) -> list[Row]:
 
 
 def _row(run: Run, trial: Mapping[str, Any]) -> Row:
-    turns, stop = run.all("iteration"), run.first("stop")
+    turns, stop = run.all("iteration"), run.stop
     return {
         "run": run.id,
         **run.params,
@@ -38,7 +38,7 @@ def _row(run: Run, trial: Mapping[str, Any]) -> Row:
         "detail": trial["detail"],
         "iterations": len(turns),
         "stopped_by": stop["gate"] if stop else None,
-        "tokens": sum(turn["usage"]["input_tokens"] + turn["usage"]["output_tokens"] for turn in turns),
+        "tokens": run.usage.tokens,
         "seconds": round(sum(turn["seconds"] for turn in turns), 3),
     }
 

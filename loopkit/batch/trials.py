@@ -5,6 +5,7 @@ trials again runs only those that have no result on record, so a batch killed at
 """
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import sys
@@ -87,7 +88,10 @@ async def _play_one(trial: Trial, store: Store) -> Result:
 
 
 async def _open(store: Store, key: str, params: dict[str, Any]) -> RunLog | Result:
-    """The result on record, or a log for the next attempt. Attempts are `<key>`, `<key>.2`, `<key>.3`, …"""
+    """The result on record, or a log to play into: of the attempt that was interrupted, else of the next one.
+
+    Attempts are `<key>`, `<key>.2`, `<key>.3`, …; one that ended in an `error` is followed by another.
+    """
     waited, attempt = 0.0, 1
     while True:
         run = key if attempt == 1 else f"{key}.{attempt}"
@@ -95,10 +99,14 @@ async def _open(store: Store, key: str, params: dict[str, Any]) -> RunLog | Resu
             return store.create(run, **params)
         except RunTaken:
             pass
-        if result := recorded_result(store.run(run).events):
+        events = store.run(run).events
+        if result := recorded_result(events):
             return result
-        if not store.is_held(run):
+        if any(event["event"] == "trial" for event in events):
             attempt += 1
+        elif not store.is_held(run):
+            with contextlib.suppress(RunTaken):  # somebody was quicker: look again
+                return store.resume(run)
         elif waited >= PATIENCE_SECONDS:
             raise StoreError(f"{store.path(run)} is held by another process; stop it, then run this again")
         else:
@@ -114,11 +122,15 @@ def recorded_result(events: Sequence[Mapping[str, Any]]) -> Result | None:
     return None
 
 
+# What makes up the loop itself.
+LOOP = ("loopkit.loop", "loopkit.gates", "loopkit.history", "loopkit.journal", "loopkit.verdict")
+
+
 @lru_cache
 def code_version(*modules: str) -> str:
     """12 hex digits over the Python files of the named modules or packages (with all inside them).
 
-    Name what can change a result: an experiment's package, `loopkit.loop`, `loopkit.models`, … Editing a figure
+    Name what can change a result: an experiment's package, the modules of `LOOP`, `loopkit.models`, … Editing a figure
     then leaves finished trials valid.
     """
     digest = hashlib.sha256(f"{sys.version_info[:2]}".encode())

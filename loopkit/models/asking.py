@@ -11,7 +11,7 @@ from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, Text
 from pydantic_ai.models import Model
 from pydantic_ai.settings import ModelSettings
 
-from loopkit.loop import Failure
+from loopkit.verdict import Failure
 
 expected_answer: ContextVar[Any] = ContextVar("loopkit_expected_answer", default=None)
 """What a model that knew would answer. Only `simulated:oracle` reads it; no request carries it."""

@@ -1,7 +1,10 @@
 """From an id to a model, with a meter around it."""
 
+import hashlib
+import json
 from typing import Any
 
+from pydantic import TypeAdapter
 from pydantic_ai.exceptions import UserError
 from pydantic_ai.messages import ModelMessage, ModelResponse
 from pydantic_ai.models import Model, ModelRequestParameters, infer_model
@@ -9,6 +12,8 @@ from pydantic_ai.models.wrapper import WrapperModel
 from pydantic_ai.providers import infer_provider_class
 from pydantic_ai.settings import ModelSettings
 
+from loopkit.journal import Irreproducible, current_calls
+from loopkit.log import encode
 from loopkit.models.simulated import POLICIES, SimulatedModel
 from loopkit.usage import Usage, spend
 
@@ -18,7 +23,11 @@ class ModelUnavailable(ValueError):
 
 
 class MeteredModel(WrapperModel):
-    """Bills each answered request to `loopkit.usage`, whichever provider answers it."""
+    """Bills each answered request to `loopkit.usage`, whichever provider answers it, and records its answer.
+
+    Inside a step that is recorded, a request that was answered before a kill is answered from the record, and
+    billed as it was then. Streamed requests pass through unrecorded.
+    """
 
     async def request(
         self,
@@ -26,17 +35,69 @@ class MeteredModel(WrapperModel):
         model_settings: ModelSettings | None,
         model_request_parameters: ModelRequestParameters,
     ) -> ModelResponse:
-        response = await self.wrapped.request(messages, model_settings, model_request_parameters)
-        used = response.usage
-        spend(
-            Usage(
-                calls=1,
-                input_tokens=used.input_tokens,
-                output_tokens=used.output_tokens,
-                cached_tokens=used.cache_read_tokens,
-            )
-        )
+        if (calls := current_calls()) is None:
+            response = await self.wrapped.request(messages, model_settings, model_request_parameters)
+        else:
+            key = _key(self.model_id, messages, model_settings, model_request_parameters)
+            if (answer := calls.recall(key)) is not None:
+                response = _recalled(answer)
+            else:
+                response = await self.wrapped.request(messages, model_settings, model_request_parameters)
+                said = _RESPONSE.dump_python(response, mode="json", exclude_none=True)
+                calls.record(key, said, model=self.model_id)
+        spend(_usage(response, free=self.system in FREE))
         return response
+
+
+_RESPONSE = TypeAdapter(ModelResponse)
+_MESSAGES = TypeAdapter(list[ModelMessage])
+FREE = ("embedded", "simulated")
+# What differs from one run to the next though the request is the same.
+CHANGING = {"timestamp", "run_id", "conversation_id"}
+
+
+def _key(
+    model: str,
+    messages: list[ModelMessage],
+    settings: ModelSettings | None,
+    parameters: ModelRequestParameters,
+) -> str:
+    """32 hex digits that name a request: the same for the same model, messages, settings and tools."""
+
+    def lasting(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: lasting(one) for key, one in value.items() if key not in CHANGING}
+        return [lasting(one) for one in value] if isinstance(value, list) else value
+
+    said = lasting(_MESSAGES.dump_python(messages, mode="json"))
+    whole = json.dumps([model, said, json.loads(encode([settings, parameters]))], sort_keys=True)
+    return hashlib.sha256(whole.encode()).hexdigest()[:32]
+
+
+def _recalled(answer: Any) -> ModelResponse:
+    try:
+        return _RESPONSE.validate_python(answer)
+    except ValueError as error:
+        raise Irreproducible(
+            f"a recorded answer is no model response (another version's?): {error}"
+        ) from error
+
+
+def _usage(response: ModelResponse, *, free: bool) -> Usage:
+    used, cost, unpriced = response.usage, 0.0, 0
+    if not free:
+        try:
+            cost = float(response.cost().total_price)
+        except (LookupError, ValueError, AssertionError):  # a model that the price list does not have
+            unpriced = 1
+    return Usage(
+        calls=1,
+        input_tokens=used.input_tokens,
+        output_tokens=used.output_tokens,
+        cached_tokens=used.cache_read_tokens,
+        cost=cost,
+        unpriced_calls=unpriced,
+    )
 
 
 def check_id(model: str) -> str:

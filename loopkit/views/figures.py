@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
 
-from loopkit.loop import Iteration, Outcome
+from loopkit.history import Iteration
+from loopkit.loop import Outcome
 from loopkit.metrics import Proportion, accuracy
 from loopkit.store import Run
 
@@ -89,7 +90,7 @@ def convergence_info(run: Run | Outcome | Sequence[Iteration]) -> Convergence:
     if isinstance(run, Run):
         start = max((i for i, event in enumerate(run.events) if event["event"] == "goal"), default=0)
         run = Run(run.id, run.events[start:])
-        turns, stop = run.all("iteration"), run.first("stop")
+        turns, stop = run.all("iteration"), run.stop
         threshold = _threshold((run.first("goal") or {}).get("gates") or ())
         ended = f"{stop['gate']}: {stop['reason']}" if stop else "unfinished: no gate has opened"
     else:
@@ -101,8 +102,8 @@ def convergence_info(run: Run | Outcome | Sequence[Iteration]) -> Convergence:
             ended = f"{run.stopped_by.gate}: {run.stopped_by.reason}"
     records, best = [], None
     for turn in turns:
-        best = turn["score"] if turn["decision"] == "keep" else best
-        records.append(Turn(turn["iteration"], str(turn["decision"]), turn["score"], best, _note(turn)))
+        best = turn.get("score") if turn["decision"] == "keep" else best
+        records.append(Turn(turn["iteration"], str(turn["decision"]), turn.get("score"), best, _note(turn)))
     return Convergence(records, threshold, ended)
 
 
@@ -240,10 +241,10 @@ def _threshold(gates: Sequence[str]) -> float | None:
 
 
 def _note(turn: Row) -> str:
-    if error := turn["error"]:
+    if error := turn.get("error"):
         message = error["message"].removeprefix(f"{error['kind']}: ")
         return f"{error['phase']} failed, {error['kind']}: {message}"
-    asked = turn["feedback"] or {"blocking": (), "suggestions": ()}
+    asked = turn.get("feedback") or {"blocking": (), "suggestions": ()}
     return "; ".join([*asked["blocking"], *(f"(optional) {text}" for text in asked["suggestions"])])
 
 

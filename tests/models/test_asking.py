@@ -262,7 +262,8 @@ async def test_a_provider_gives_text_and_structured_answers_and_is_billed(provid
     with metered() as usage:
         assert await ask(model, "hi", instructions="be kind", max_tokens=33) == "hello there"
         assert await ask(model, "who?", output=Person) == PERSON
-    assert usage == Usage(calls=2, input_tokens=22, output_tokens=10, cached_tokens=8)
+    spent = Usage(calls=2, input_tokens=22, output_tokens=10, cached_tokens=8, unpriced_calls=2)
+    assert usage == spent
     (path, key, body), _ = provider.asked
     assert (path, key, body["model"]) == ("/v1/chat/completions", "Bearer sk-test", "some-model")
     assert [message["content"] for message in body["messages"]] == ["be kind", "hi"]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopkit import Failure, Feedback, Loop, MaxIterations, Stagnation, Store, Threshold, Verdict
-from loopkit.loop import Decision, Iteration
+from loopkit.history import Decision, Iteration
 from loopkit.store import Run
 from loopkit.views import arms_figure, convergence_figure, items_figure
 from loopkit.views.figures import Turn, arms_info, convergence_info, items_info, model_label

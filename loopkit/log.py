@@ -1,0 +1,236 @@
+"""The event log: append-only JSON lines, each carrying a hash of itself and of the line before.
+
+A changed, missing or moved line is found by reading (`read_events`) and named. The line that was being written
+when a process died is torn; reading leaves it out, and opening a log to go on cuts it off.
+"""
+
+import contextlib
+import getpass
+import hashlib
+import json
+import os
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+# The last field of a line: SHA-256, cut to 128 bits, over the hash of the line before and the line without its hash.
+HASH_FIELD, HASH_DIGITS = b',"hash":"', 32
+TAIL = len(HASH_FIELD) + HASH_DIGITS + len(b'"}')
+
+
+class StoreError(RuntimeError):
+    """A log that cannot be read, written or taken; the message names the file and the remedy."""
+
+
+class RunTaken(StoreError):
+    """The run exists already, or another process is writing it."""
+
+
+def encode(value: Any) -> bytes:
+    """`value` as JSON on one line: dataclasses, pydantic models, sets, bytes and paths too; else its repr.
+
+    Never raises. NaN and infinities become the strings "NaN" and "Infinity", since JSON has no such numbers;
+    lone surrogates, which models do emit, are escaped; what cannot be taken apart (a cycle, say) is its repr.
+    """
+    try:
+        return _to_json(value)
+    except Exception:  # surrogates, bytes that are no UTF-8, cycles, deep nesting, a __repr__ that raises
+        with contextlib.suppress(Exception):
+            from pydantic_core import to_jsonable_python
+
+            plain = to_jsonable_python(value, bytes_mode="base64", serialize_unknown=True, fallback=repr)
+            return json.dumps(plain, allow_nan=False).encode()
+    try:
+        return json.dumps(repr(value)).encode()
+    except Exception as error:
+        return json.dumps(f"<{type(value).__name__}: {type(error).__name__} in its repr>").encode()
+
+
+def _to_json(value: Any) -> bytes:
+    from pydantic_core import to_json
+
+    return to_json(value, inf_nan_mode="strings", serialize_unknown=True, fallback=repr)
+
+
+def read_events(path: Path) -> list[dict[str, Any]]:
+    """All whole events of a log, in order. A torn last line is left out.
+
+    Raises StoreError naming the first line that is not an event, was changed, or does not follow the one before,
+    and when the file cannot be read.
+    """
+    return _parse(path, _bytes(path))[0]
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}") from error
+
+
+def _parse(path: Path, data: bytes) -> tuple[list[dict[str, Any]], int, str]:
+    """The events in `data`, how many of its bytes they fill, and the last one's hash."""
+    events: list[dict[str, Any]] = []
+    *lines, rest = data.split(b"\n")  # whatever follows the last newline was never finished
+    last = ""
+    for number, line in enumerate(lines, 1):
+        events.append(_event(path, number, line, last))
+        last = events[-1]["hash"]
+    end = rest.rfind(b"}") + 1
+    try:
+        whole = end > TAIL and _event(path, len(lines) + 1, rest[:end], last)
+    except StoreError:  # torn, as a line may be
+        return events, len(data) - len(rest), last
+    if not whole:
+        return events, len(data) - len(rest), last
+    if rest[end:]:  # nobody writes on after a whole event: its newline was changed
+        raise StoreError(f"{path}, line {len(lines) + 1} was changed: it goes on after its end. {REMEDY}")
+    return [*events, whole], len(data), whole["hash"]
+
+
+REMEDY = "Restore the file from a copy, or move it away to go on."
+
+
+def _event(path: Path, number: int, line: bytes, last: str) -> dict[str, Any]:
+    place = f"{path}, line {number}"
+    try:
+        event = json.loads(line)
+        seq, digest = (event["event"], event["seq"], event["hash"])[1:]
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        raise StoreError(f"{place} is not an event: {error!r}. {REMEDY}") from error
+    body = line[:-TAIL] + b"}"
+    if digest == _digest(last, body) and line[-TAIL:] == _tail(digest):
+        if seq != number - 1:  # an honest chain that starts elsewhere
+            raise StoreError(f"{place}: expected event {number - 1}, found {seq}. {REMEDY}")
+        return event
+    if seq != number - 1:
+        raise StoreError(
+            f"{place}: expected event {number - 1}, found {seq!r}: a line is missing or was moved. {REMEDY}"
+        )
+    raise StoreError(f"{place} (event {seq}) was changed, or does not follow line {number - 1}. {REMEDY}")
+
+
+def _digest(last: str, body: bytes) -> str:
+    return hashlib.sha256(last.encode("utf-8", "replace") + body).hexdigest()[:HASH_DIGITS]
+
+
+def _tail(digest: str) -> bytes:
+    return HASH_FIELD + digest.encode() + b'"}'
+
+
+def _who() -> str:
+    """This process, for whoever finds a run taken: user, machine, process id, program."""
+    try:
+        user = getpass.getuser()
+    except (OSError, KeyError):  # a container whose user has no name
+        user = f"uid {os.getuid()}" if hasattr(os, "getuid") else "somebody"
+    return f"{user}@{socket.gethostname()}, process {os.getpid()} ({Path(sys.argv[0]).name or 'python'})"
+
+
+class RunLog:
+    """An open log. One process at a time: opening a log that another holds raises RunTaken, naming the holder.
+
+    Events go to the operating system as they are appended, so they outlive the process; `sync` returns when they
+    are on the disk, so they outlive the machine. `past` holds the events that were there when it was opened.
+    """
+
+    def __init__(self, path: Path) -> None:
+        import portalocker
+
+        self.path = path
+        self._broken, self._writing, self._dirty = False, threading.Lock(), False
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = path.open("ab+", buffering=0)
+        except OSError as error:
+            raise StoreError(f"cannot write {path}: {error.strerror}") from error
+        try:
+            portalocker.lock(self._file, portalocker.LOCK_EX | portalocker.LOCK_NB)
+            data = _bytes(path)
+            self.past, whole, self._last = _parse(path, data)
+            with self._reporting():
+                if whole == len(data) and data and not data.endswith(b"\n"):
+                    self._file.write(b"\n")  # all that the last writer did not get to
+                else:
+                    self._file.truncate(whole)
+        except portalocker.LockException as error:
+            self._file.close()
+            raise RunTaken(f"{path} is being written by {self._holder()}; wait for it, or stop it") from error
+        except BaseException:
+            self._file.close()
+            raise
+        self._next = len(self.past)
+
+    def _holder(self) -> str:
+        with contextlib.suppress(StoreError):
+            for event in reversed(read_events(self.path)):
+                if "by" in event:
+                    return event["by"]
+        return "another process"
+
+    def open(self, event: str, **data: Any) -> None:
+        """Append the event with which this process takes the run, `by` whom it is held."""
+        self.append(event, by=_who(), **data)
+        self.sync()
+
+    def append(self, event: str, **data: Any) -> None:
+        """Write one event. It reaches the disk at the next `sync`. Raises StoreError when the disk is full."""
+        if "seq" in data or "hash" in data:
+            raise ValueError(f"an event has a seq and a hash of its own, got {sorted(data)}")
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        with self._writing:
+            fields = {"seq": self._next, "time": now, "event": event} | data
+            try:
+                body = _to_json(fields)
+            except Exception:
+                # Field by field, so that one value JSON has no words for does not take the others along.
+                body = (
+                    b"{"
+                    + b",".join(encode(name) + b":" + encode(value) for name, value in fields.items())
+                    + b"}"
+                )
+            digest = _digest(self._last, body)
+            line = body[:-1] + _tail(digest) + b"\n"
+            with self._reporting():
+                written = self._file.write(line)
+                if written != len(line):  # a full disk may take a part of it
+                    self._file.write(line[written:])
+            self._next, self._last, self._dirty = self._next + 1, digest, True
+
+    def sync(self) -> None:
+        """Return when everything appended so far is on the disk. Raises StoreError when it cannot be (disk full)."""
+        with self._writing, self._reporting():
+            if self._dirty:
+                os.fsync(self._file.fileno())
+                self._dirty = False
+
+    @contextlib.contextmanager
+    def _reporting(self) -> Iterator[None]:
+        if self._broken:  # half a line may stand in the file: what followed it could not be read
+            raise StoreError(f"{self.path} could not be written before; open it again to go on")
+        try:
+            yield
+        except OSError as error:
+            self._broken = True
+            raise StoreError(
+                f"cannot write {self.path}: {error.strerror}. What was synced before is kept."
+            ) from error
+
+    def close(self) -> None:
+        """Sync and let go of the log."""
+        try:
+            if not self._broken and not self._file.closed:
+                self.sync()
+        finally:
+            with contextlib.suppress(OSError):  # of what could not be written, and was reported
+                self._file.close()
+
+    def __enter__(self) -> "RunLog":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,57 @@
+"""What is said of a candidate: a judge's verdict and feedback, or the typed failure that kept it from being judged."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from numbers import Real
+
+
+class Failure(Exception):
+    """A typed failure: a step ended without something usable, and we know how.
+
+    Raise it from a phase to say "the model's answer was empty", never to say "our network is down": the
+    first is a finding about the model, the second is not. `kind` is a short word to count by (`empty`,
+    `truncated`, `malformed`, …), `detail` is for people, `answer` is what the model said, for the record.
+    """
+
+    def __init__(self, kind: str, detail: str = "", *, answer: str | None = None) -> None:
+        super().__init__(f"{kind}: {detail}" if detail else kind)
+        self.kind, self.detail, self.answer = kind, detail, answer
+
+
+@dataclass(frozen=True, kw_only=True)
+class Feedback:
+    """What a judge asks for, as two lists, so that nobody has to parse prose."""
+
+    blocking: tuple[str, ...] = ()
+    """Must be fixed before the candidate can pass."""
+    suggestions: tuple[str, ...] = ()
+    """May be improved."""
+
+    def checklist(self) -> str:
+        """Both lists as a Markdown checklist, for the next proposal and for people; empty when nothing is asked."""
+        lines = [f"- [ ] {text}" for text in self.blocking]
+        return "\n".join(lines + [f"- [ ] (optional) {text}" for text in self.suggestions])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verdict:
+    """What a judge says of a candidate. A score that is not finite is refused with a ValueError."""
+
+    score: float
+    """Higher is better, unless the loop minimises."""
+    feedback: Feedback = Feedback()
+    dimensions: Mapping[str, float] = field(default_factory=dict)
+    """Score per dimension, where the judge has several."""
+    evidence: Mapping[str, str] = field(default_factory=dict)
+    """What each dimension's score rests on: a quote, a measurement."""
+
+    def __post_init__(self) -> None:
+        for name, value in {"score": self.score, **self.dimensions}.items():
+            # numbers.Real takes numpy's scalars in.
+            if not isinstance(value, Real) or not math.isfinite(value):
+                raise ValueError(f"a verdict's {name} must be a finite number, got {value!r}")
+        object.__setattr__(self, "score", float(self.score))
+        object.__setattr__(
+            self, "dimensions", {name: float(value) for name, value in self.dimensions.items()}
+        )
