@@ -5,12 +5,13 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 TESTARGS ?=
+BENCHARGS ?=
 
 # The .venv is ours: let Python keep its bytecode there, whatever the shell says. Imports are three times slower without.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lab lint pins clean
+.PHONY: help setup demo test lab lint bench pins clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-7s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +35,11 @@ lab: $(READY) ## open the notebooks in JupyterLab
 lint: $(READY) ## check style and formatting
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+
+bench: $(READY) ## compare with LangGraph and with plain use (installs the bench extra)
+	@$(BIN)/python .ci/setup.py bench
+	$(BIN)/python tests/benchmarks/bench_durable.py $(BENCHARGS)
+	$(BIN)/python tests/benchmarks/bench_clauses.py
 
 pins: $(READY) ## write constraints.txt anew from pyproject.toml (PINS_FLAGS=--upgrade for newer versions)
 	@$(BIN)/python .ci/setup.py pins

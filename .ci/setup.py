@@ -1,4 +1,5 @@
-"""Build `.venv` from the pins in constraints.txt: `python3 .ci/setup.py`; `... pins` writes the pins anew.
+"""Build `.venv` from the pins in constraints.txt: `python3 .ci/setup.py`; `... pins` writes the pins anew, and
+`... bench` adds what the benchmarks compare with, which set-up leaves out.
 
 Standard library only, and syntax that old Pythons can parse (no f-strings, no annotations), so that
 "this Python is too old" is one clear line and not a SyntaxError.
@@ -18,10 +19,14 @@ PROJECT = os.path.join(ROOT, "pyproject.toml")
 PINS = os.path.join(ROOT, "constraints.txt")
 VENV = os.path.join(ROOT, ".venv")
 STAMP = os.path.join(VENV, ".ready")
+BENCH_STAMP = os.path.join(VENV, ".ready-bench")
 LOG = os.path.join(VENV, "setup.log")
 PYTHON = os.path.join(VENV, "bin", "python")
 UV = os.path.join(VENV, "bin", "uv")
 OLDEST = (3, 11)
+# In constraints.txt: the pins above this line are set-up's, those below it are added by `make bench`.
+BENCH_ONLY = "# Only for the extra `bench`:\n"
+BOOTSTRAP = b"setuptools\nwheel\nuv\n"  # pinned with what pyproject.toml asks for
 OTHER_PYTHONS = ("python3.13", "python3.12", "python3.11")
 # What pip and uv print when no index answers. "from versions: none" is pip's last word on it.
 NO_NETWORK = re.compile(
@@ -43,8 +48,8 @@ def say(text):
 
 
 def main(arguments):
-    if arguments not in ([], ["pins"]):
-        raise Stop("usage: python3 .ci/setup.py [pins]")
+    if arguments not in ([], ["pins"], ["bench"]):
+        raise Stop("usage: python3 .ci/setup.py [pins|bench]")
     # The script locks itself: a second `make` waits here, then finds the work done. No lock file is left.
     with open(os.path.abspath(__file__), "r+") as lock:
         try:
@@ -56,6 +61,8 @@ def main(arguments):
             write_pins()
         else:
             make_environment()
+        if arguments == ["bench"]:
+            add_bench()
 
 
 # --- the environment ---------------------------------------------------------------------------------------
@@ -76,6 +83,19 @@ def make_environment():
         call([interpreter, "-m", "venv", "--clear", VENV], "python -m venv", log=None)
     install()
     write(STAMP, digest)
+    say("ready in %d s" % round(time.time() - started))
+
+
+def add_bench():
+    digest = wanted_digest()
+    if read(BENCH_STAMP) == digest:
+        return
+    started = time.time()
+    setups, added = read_pins()
+    pins = [pin for pin in setups + added if pin[0] != "uv"]
+    say("adding %d packages for the benchmarks ..." % len(added))
+    install_pins(pins, "bench.txt", os.path.exists(UV))
+    write(BENCH_STAMP, digest)
     say("ready in %d s" % round(time.time() - started))
 
 
@@ -112,23 +132,24 @@ def why_not(python):
 
 
 def install():
-    pins = split_pins(read(PINS))
-    bootstrap = "".join(block for name, block in pins if name == "uv")
-    rest = "".join(block for name, block in pins if name != "uv")
-    requirements = os.path.join(VENV, "pins.txt")
-    write(requirements, rest)
-
-    uv_works = install_uv(bootstrap)
+    pins, _ = read_pins()
+    uv_works = install_uv("".join(block for name, block in pins if name == "uv"))
     here = sum(" ; " not in block for _, block in pins)  # those with a marker are mostly for other platforms
     say("installing about %d packages ..." % here)
-    wanted = ["--require-hashes", "-r", requirements]
-    if not (uv_works and try_uv(wanted)):
-        call(pip("install") + wanted, "pip install")
+    install_pins([pin for pin in pins if pin[0] != "uv"], "pins.txt", uv_works)
     # The build backend is among the pins, so nothing is fetched for the project itself.
     say("installing loopkit from this checkout ...")
     editable = ["--no-deps", "--no-build-isolation", "-e", ROOT]
     if not (uv_works and try_uv(editable)):
         call(pip("install") + editable, "pip install -e .")
+
+
+def install_pins(pins, name, uv_works):
+    requirements = os.path.join(VENV, name)
+    write(requirements, "".join(block for _, block in pins))
+    wanted = ["--require-hashes", "-r", requirements]
+    if not (uv_works and try_uv(wanted)):
+        call(pip("install") + wanted, "pip install")
 
 
 def install_uv(requirement):
@@ -176,22 +197,36 @@ def write_pins():
         settings.pop(key, None)
     draft = PINS + ".new"
     write(draft, read(PINS))  # what is pinned already stays, unless --upgrade is asked for
+    env = uv_environment(settings)
     command = [UV, "pip", "compile", "--quiet", "--universal", "--python-version", "%d.%d" % OLDEST]
     # Where packages come from is the user's affair: no address and no local path goes into the file.
     command += ["--generate-hashes", "--no-header", "--no-annotate"]
     command += ["--no-emit-index-url", "--no-emit-find-links"]
-    command += os.environ.get("PINS_FLAGS", "").split()
     command += ["--extra", "test", PROJECT, "-", "--output-file", draft]
+    flags = os.environ.get("PINS_FLAGS", "").split()
     try:
-        call(command, "uv pip compile", env=uv_environment(settings), stdin=b"setuptools\nwheel\nuv\n")
-        text = read(draft)
+        # One resolution for all, so that `make bench` only ever adds to what set-up has installed ...
+        call(command + flags + ["--extra", "bench"], "uv pip compile", env=env, stdin=BOOTSTRAP)
+        pins = split_pins(read(draft))
+        # ... and the same versions without the extra, to see which of them are set-up's.
+        call(command, "uv pip compile", env=env, stdin=BOOTSTRAP)
+        setups = {name for name, _ in split_pins(read(draft))}
+        text = "".join(block for name, block in pins if name in setups) + BENCH_ONLY
+        text += "".join(block for name, block in pins if name not in setups)
         if "://" in text:
             raise Stop("the new pins hold an address; constraints.txt is left as it was")
+        write(draft, text)
         os.replace(draft, PINS)
     finally:
         if os.path.exists(draft):
             os.remove(draft)
-    say("%d pins written to constraints.txt" % len(split_pins(text)))
+    say("%d pins written to constraints.txt" % len(pins))
+
+
+def read_pins():
+    """Set-up's pins, and those that only the benchmarks need."""
+    above, _, below = read(PINS).partition(BENCH_ONLY)
+    return split_pins(above), split_pins(below)
 
 
 def split_pins(text):
