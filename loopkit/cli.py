@@ -10,6 +10,8 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from loopkit import cli_flow
+
 if TYPE_CHECKING:
     from loopkit.batch.runner import BatchOutcome
 
@@ -31,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="loopkit",
         description="Understand, run and trust agent loops.",
-        epilog="`loopkit batch --help` has examples and exit codes. Notebooks: `make lab`.",
+        epilog="`loopkit batch --help` and `loopkit flow --help` have examples and exit codes. Notebooks: `make lab`.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     batch = commands.add_parser(
@@ -50,7 +52,10 @@ def main(argv: list[str] | None = None) -> int:
         "--out", type=Path, help="where records and report go (default: runs/<experiment>-<file>)"
     )
     batch.add_argument("--workers", type=int, help="notebooks at a time (default: 2, or 1 on a single core)")
+    cli_flow.add(commands)
     args = parser.parse_args(argv)
+    if args.command == "flow":
+        return cli_flow.main(args, _ended_by_sigterm)
     if args.workers is not None and args.workers < 1:
         parser.error(f"--workers must be >= 1, got {args.workers}")
     return _batch(args, sys.argv[1:] if argv is None else argv)

@@ -49,9 +49,9 @@ class Run:
 
     @property
     def status(self) -> str:
-        """`finished` once a gate opened, `stopped` when somebody cancelled it, else `unfinished`."""
+        """`finished` once a gate opened, `stopped` if somebody cancelled it, `waiting` for a person, else `unfinished`."""
         if self.stop is None:
-            return "unfinished"
+            return "waiting" if len(self.all("question")) > len(self.all("answer")) else "unfinished"
         return "stopped" if self.stop.get("resumable") else "finished"
 
     @property
@@ -126,7 +126,6 @@ class Store:
             if event["event"] == "goal" or event.get("iteration", at + 1) <= at:
                 if event["event"] != "iteration":  # the new loop decides for itself
                     copy = {key: value for key, value in event.items() if key not in ("seq", "hash", "event")}
-                    log.past.append(event)
                     log.append(event["event"], **copy)
         log.sync()
         return log

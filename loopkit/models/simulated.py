@@ -64,7 +64,7 @@ def _random(request: Request) -> str:
         words = request.prompt.split()
         request.rng.shuffle(words)
         return " ".join(words)
-    return json.dumps(_sample(request.schema, request.schema, request.rng))
+    return json.dumps(sample(request.schema, request.rng))
 
 
 @policy("oracle")
@@ -153,11 +153,15 @@ class SimulatedModel(Model):
         return answer
 
 
-def _sample(schema: dict[str, Any], root: dict[str, Any], rng: random.Random, depth: int = 0) -> Any:
+def sample(
+    schema: dict[str, Any], rng: random.Random, *, root: dict[str, Any] | None = None, depth: int = 0
+) -> Any:
     """A value drawn at random from what `schema` allows (the subset that pydantic writes)."""
 
+    root = schema if root is None else root
+
     def inner(part: dict[str, Any]) -> Any:
-        return _sample(part, root, rng, depth + 1)
+        return sample(part, rng, root=root, depth=depth + 1)
 
     if "$ref" in schema:
         target: Any = root
