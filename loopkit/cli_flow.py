@@ -211,9 +211,8 @@ def _walk(args: argparse.Namespace, flow: Any, log: Any, **settings: Any) -> int
     )
     label = "  [yellow]simulated: nothing is executed[/]" if simulated else ""
     console.print(f"[bold]{_plain(flow.name)}[/]  {_plain(str(args.opened))}{label}\n")
-    console.print(
-        f"[dim]{sum(e['event'] == 'iteration' for e in log.past)} steps on record[/]"
-    ) if log.past else None
+    if known := sum(event["event"] == "iteration" for event in log.past):
+        console.print(f"[dim]{known} steps on record[/]")
     outcome = asyncio.run(
         args.guarded(flow.run(log=log, watch=lambda event: _tell(console, event), **settings))
     )

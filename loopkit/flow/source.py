@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-MAX_SIZE = 1_000_000
+MAX_SIZE = 200_000
 """Bytes of a file, characters of a text."""
 MAX_DEPTH = 40
 """Mappings and lists inside one another."""
