@@ -1,4 +1,4 @@
-"""What people look at: figures, and the report of a batch. plotly loads when a name is first used."""
+"""What people look at: figures, the report of a batch, a form to answer a run. Heavy things load when first used."""
 
 from importlib import import_module
 from typing import Any
@@ -9,6 +9,7 @@ _HOME = {
     "items_figure": "figures",
     "model_label": "figures",
     "write_report": "report",
+    "answer_form": "answering",
 }
 __all__ = list(_HOME)
 
