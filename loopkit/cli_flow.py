@@ -3,12 +3,10 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 EPILOG = """\
 examples:
@@ -148,7 +146,11 @@ def _answer(args: argparse.Namespace) -> int:
         return _ask(args.log, store.run(name))
     with store.resume(name) as log:
         flow = Flow.of(log)
-        flow.answer(log, dict(_pair(field) for field in args.fields))
+        asked = [event for event in log.past if event["event"] == "question"][-1:]
+        parts = asked[0]["schema"].get("properties", {}) if asked else {}
+        texts = {name for name, part in parts.items() if isinstance((part.get("enum") or [""])[0], str)}
+        texts -= {name for name, part in parts.items() if part.get("type", "string") != "string"}
+        flow.answer(log, dict(_pair(field, texts) for field in args.fields))
         return _walk(args, flow, log)
 
 
@@ -189,7 +191,8 @@ def _settings(args: argparse.Namespace, flow: Any) -> dict[str, Any]:
     from loopkit.flow import Simulation
     from loopkit.models import check_id
 
-    params = dict(_pair(text) for text in args.params)
+    texts = {name for name, value in flow.file.params.items() if isinstance(value, str)}
+    params = dict(_pair(text, texts) for text in args.params)
     if args.model is not None:
         check_id(args.model)
     policy = args.model.removeprefix("simulated:") if (args.model or "").startswith("simulated:") else None
@@ -292,13 +295,19 @@ def _recorded(path: Path) -> Any:
     return Store(path.parent), path.name.removesuffix(".jsonl")
 
 
-def _pair(text: str) -> tuple[str, Any]:
+def _pair(text: str, texts: Container[str]) -> tuple[str, Any]:
+    """`name=value`; the value of a name in `texts` is taken as it stands, any other is YAML."""
+    from loopkit.flow import FlowError
+    from loopkit.flow.source import Source
+
     name, equals, value = text.partition("=")
     if not equals or not name.isidentifier():
         raise ValueError(f"expected name=value, got {text!r}")
+    if name in texts or not value:
+        return name, value
     try:
-        return name, yaml.safe_load(value) if value else ""
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        return name, Source.parse(f"value: {value}").data["value"]
+    except FlowError as error:
         raise ValueError(f"{text!r}: {value!r} is not YAML") from error
 
 
