@@ -86,7 +86,8 @@ def main(args: argparse.Namespace, guarded: Callable[[Any], Any]) -> int:
         print(f"loopkit: {error}", file=sys.stderr)
     except (KeyboardInterrupt, asyncio.CancelledError):
         log = getattr(args, "opened", None)
-        print(f"\nloopkit: interrupted; `loopkit flow resume {log}` goes on from here", file=sys.stderr)
+        hint = f"; `loopkit flow resume {log}` goes on from here" if log else ""
+        print(f"\nloopkit: interrupted{hint}", file=sys.stderr)
         return 130
     return 2
 
@@ -124,6 +125,7 @@ def _run(args: argparse.Namespace) -> int:
 
     flow = Flow.load(args.file)
     settings = _settings(args, flow)
+    flow.check(**settings)
     store = Store(args.out or Path("runs") / flow.name)
     name = args.name or f"{datetime.now():%Y%m%d-%H%M%S}"
     with store.create(name, flow=flow.name, model=args.model or flow.file.model) as log:
@@ -174,6 +176,7 @@ def _fork(args: argparse.Namespace) -> int:
     if args.model is None:
         settings["model"] = before.get("model")
         settings["simulation"] = settings["simulation"] or _again(before.get("simulation"))
+    flow.check(**settings)
     with store.fork(
         name, args.new, at=args.at, flow=flow.name, model=args.model or parent.params.get("model")
     ) as log:

@@ -150,7 +150,7 @@ class Cancel:
         self.reason = reason
 
     def __call__(self, history: Sequence[Iteration]) -> StopReason | None:
-        return StopReason(gate="Cancel", reason=self.reason) if self.reason else None
+        return StopReason(gate="Cancel", reason=self.reason) if self.reason is not None else None
 
 
 def _check(gate: str, name: str, value: float, *, least: float = -math.inf, whole: bool = False) -> None:

@@ -144,8 +144,8 @@ class History(Sequence[Iteration]):
 
     @property
     def usage(self) -> Usage:
-        """All turns together."""
-        return self._totals[self._length].usage
+        """All turns together. A copy: adding to it changes no history."""
+        return Usage(**vars(self._totals[self._length].usage))
 
     @property
     def seconds(self) -> float:
@@ -177,6 +177,8 @@ class History(Sequence[Iteration]):
         return tuple(self._turns[place] for place in places)
 
     def __eq__(self, other: object) -> bool:
+        if isinstance(other, History) and other.direction != self.direction:
+            return False
         return isinstance(other, Sequence) and tuple(self) == tuple(other)
 
     def __hash__(self) -> int:

@@ -5,20 +5,22 @@ it also knows how far each log had come, so that events missing from a log's end
 """
 
 import contextlib
-import json
+import hashlib
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from loopkit.log import StoreError, encode, read_events
+from loopkit.log import StoreError, decode, encode, read_events
 
 NAME = "index.sqlite"
 TABLE = """CREATE TABLE IF NOT EXISTS runs (
     run TEXT PRIMARY KEY, version TEXT, size INTEGER, mtime INTEGER,
-    events INTEGER, first TEXT, last TEXT, line TEXT)"""
+    events INTEGER, first TEXT, last TEXT, line TEXT, sum TEXT)"""
 # Changes when the rows do, so that an index written by another version is not believed.
-VERSION = "1"
+VERSION = "2"
+# What a damaged file leads to; its bytes may be part of a message, and no UTF-8.
+ERRORS = (sqlite3.Error, UnicodeError)
 
 
 class Index:
@@ -27,10 +29,11 @@ class Index:
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
         self._database: sqlite3.Connection | None = None
+        self._made: list[tuple[Any, ...]] = []
 
     def __enter__(self) -> "Index":
         if self.path.parent.is_dir():
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(*ERRORS, OSError):
                 self._database = self._opened()
         return self
 
@@ -38,12 +41,15 @@ class Index:
         database = sqlite3.connect(self.path, timeout=5)
         try:
             database.execute(TABLE)
-            database.execute("SELECT run, version, size, mtime, events, first, last, line FROM runs LIMIT 1")
-        except sqlite3.OperationalError:  # locked, or in a folder that may not be written
+            database.execute(
+                "SELECT run, version, size, mtime, events, first, last, line, sum FROM runs LIMIT 1"
+            )
+        except ERRORS as error:
             database.close()
-            raise
-        except sqlite3.DatabaseError:  # damaged: it holds nothing that the logs do not
-            database.close()
+            # Other operational errors: it is locked, or in a folder that may not be written.
+            if isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+                raise
+            # Damaged, or another version's: it holds nothing that the logs do not.
             self.path.unlink()
             database = sqlite3.connect(self.path, timeout=5)
             database.execute(TABLE)
@@ -51,7 +57,9 @@ class Index:
 
     def __exit__(self, *_: object) -> None:
         if self._database is not None:
-            with contextlib.suppress(sqlite3.Error):
+            with contextlib.suppress(*ERRORS):  # all at once: nobody waits for long
+                values = ", ".join("?" * 9)
+                self._database.executemany(f"INSERT OR REPLACE INTO runs VALUES ({values})", self._made)
                 self._database.commit()
             self._database.close()
 
@@ -62,24 +70,28 @@ class Index:
 
         Raises StoreError when the log cannot be read, was changed, or is shorter than it has been.
         """
-        run, stat = path.stem, path.stat()
+        try:
+            run, stat = path.stem, path.stat()
+        except OSError as error:
+            raise StoreError(f"cannot read {path}: {error.strerror}") from error
         known = self._known(run)
         if known is not None and (known["size"], known["mtime"]) == (stat.st_size, stat.st_mtime_ns):
-            return json.loads(known["line"])
+            return decode(known["line"])
         events = read_events(path)
         if known is not None:
             self._check(path, known, events)
         if not events:
             return None
         row = make(run, events)
-        self._remember(
+        values = (
             run, VERSION, stat.st_size, stat.st_mtime_ns, len(events), events[0]["hash"], events[-1]["hash"],
             encode(row).decode(),
         )  # fmt: skip
+        self._made.append((*values, _sum(values)))
         return row
 
     def _check(self, path: Path, known: dict[str, Any], events: list[dict[str, Any]]) -> None:
-        if not events or events[0]["hash"] != known["first"]:
+        if events and events[0]["hash"] != known["first"]:
             return  # another run of the same name, made after the old one was deleted
         count = known["events"]
         if len(events) < count or events[count - 1]["hash"] != known["last"]:
@@ -94,11 +106,12 @@ class Index:
         try:
             found = self._database.execute("SELECT * FROM runs WHERE run = ? AND version = ?", (run, VERSION))
             values = found.fetchone()
-        except sqlite3.Error:
+        except ERRORS:
             return None
-        return values and dict(zip([column[0] for column in found.description], values, strict=True))
+        if values is None or values[-1] != _sum(values[:-1]):  # SQLite does not see a changed byte
+            return None
+        return dict(zip([column[0] for column in found.description], values, strict=True))
 
-    def _remember(self, *values: Any) -> None:
-        if self._database is not None:
-            with contextlib.suppress(sqlite3.Error):
-                self._database.execute("INSERT OR REPLACE INTO runs VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)
+
+def _sum(values: tuple[Any, ...]) -> str:
+    return hashlib.sha256(repr(values).encode("utf-8", "replace")).hexdigest()[:32]

@@ -12,8 +12,7 @@ from inspect import isawaitable
 from typing import Any
 
 from loopkit.history import BestOf, Decision, Direction, Gate, History, Iteration, StopReason
-from loopkit.journal import Irreproducible, Journal, Log
-from loopkit.log import encode
+from loopkit.journal import Journal, Log, type_name
 from loopkit.usage import Usage
 from loopkit.verdict import Verdict
 
@@ -70,14 +69,17 @@ class Loop:
         """Run until a gate opens. With a `log` every phase is recorded, synced to disk after each iteration.
 
         Over a log that was opened with `Store.resume` or `Store.fork` the run goes on where the record ends: no
-        finished phase is done again, no answered model call asked again, and `goal` may be left out. For that,
-        phases may depend on their arguments only (draw a seed from `len(history)`, not from a counter of your own).
+        finished phase is done again, no answered model call asked again, and a `goal` of plain data may be left out.
+        For that, phases may depend on their arguments only (draw a seed from `len(history)`, not from a counter).
 
         A phase that raises is a `crash` with the error as data, and the loop goes on; only cancelling
         (Ctrl-C, `asyncio.CancelledError`) leaves early, and the run can be resumed.
         """
         journal = Journal(log)
-        goal = self._begin(journal, goal)
+        goal = journal.goal(goal)
+        settings = {"direction": self.direction, "noise_floor": self.noise_floor}
+        gates = [repr(gate) for gate in self.gates]
+        journal.note("goal", goal=goal, type=type_name(goal), gates=gates, **settings)
         history = History(direction=self.direction)
         while True:
             turn = await self._turn(goal, history, journal)
@@ -103,18 +105,6 @@ class Loop:
             journal.sync()
             if stop:
                 return Outcome(goal=goal, history=history, stopped_by=stop[1])
-
-    def _begin(self, journal: Journal, goal: Any) -> Any:
-        before = journal.recorded("goal")
-        if before is not None and goal is None:
-            goal = before.get("goal")
-        elif before is not None and encode(goal) != encode(before.get("goal")):
-            raise Irreproducible(
-                f"this run's goal is {before.get('goal')!r:.200}, got {goal!r:.200}: leave it out"
-            )
-        settings = {"direction": self.direction, "noise_floor": self.noise_floor}
-        journal.note("goal", goal=goal, gates=[repr(gate) for gate in self.gates], **settings)
-        return goal
 
     async def _turn(self, goal: Any, history: History, journal: Journal) -> Iteration:
         number = len(history) + 1

@@ -4,8 +4,6 @@ Models call `spend`; the journal opens a meter around each phase with `metered`.
 plain function that asks a model three times is billed for three calls without doing anything about it.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 
@@ -30,8 +28,12 @@ class Usage:
 
     def add(self, other: "Usage") -> None:
         """Add `other` to these totals, in place."""
-        for name, value in other.spent().items():
-            setattr(self, name, getattr(self, name) + value)
+        self.calls += other.calls
+        self.input_tokens += other.input_tokens
+        self.output_tokens += other.output_tokens
+        self.cached_tokens += other.cached_tokens
+        self.cost += other.cost
+        self.unpriced_calls += other.unpriced_calls
 
     def spent(self) -> dict[str, int | float]:
         """The totals that are not zero, by name: how usage is recorded. `Usage(**recorded)` gives it back."""
@@ -42,17 +44,18 @@ class Usage:
 _meter: ContextVar[Usage | None] = ContextVar("loopkit_meter", default=None)
 
 
-@contextmanager
-def metered() -> Iterator[Usage]:
-    """Count what is spent inside the `with` block. Blocks nest: the outer one is billed as well."""
-    inner, outer = Usage(), _meter.get()
-    token = _meter.set(inner)
-    try:
-        yield inner
-    finally:
-        _meter.reset(token)
-        if outer is not None:
-            outer.add(inner)
+class metered:
+    """`with metered() as usage:` counts what is spent inside. Blocks nest: the outer one is billed as well."""
+
+    def __enter__(self) -> Usage:
+        self._usage, self._outer = Usage(), _meter.get()
+        self._token = _meter.set(self._usage)
+        return self._usage
+
+    def __exit__(self, *_: object) -> None:
+        _meter.reset(self._token)
+        if self._outer is not None:
+            self._outer.add(self._usage)
 
 
 def spend(usage: Usage) -> None:

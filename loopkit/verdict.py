@@ -28,6 +28,10 @@ class Feedback:
     suggestions: tuple[str, ...] = ()
     """May be improved."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "blocking", tuple(self.blocking))
+        object.__setattr__(self, "suggestions", tuple(self.suggestions))
+
     def checklist(self) -> str:
         """Both lists as a Markdown checklist, for the next proposal and for people; empty when nothing is asked."""
         lines = [f"- [ ] {text}" for text in self.blocking]

@@ -2,19 +2,28 @@
 
 import copy
 import math
+import threading
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopkit import Budget, MaxIterations, Stagnation, Threshold, Usage
-from loopkit.history import Decision, Iteration, PhaseError
+from loopkit import Budget, Cancel, MaxIterations, Repetition, Stagnation, Threshold, Usage
+from loopkit.history import Decision, History, Iteration, PhaseError
 from loopkit.verdict import Verdict
 
 # Few distinct scores, all exact in binary, so that ties and gains of exactly `min_gain` come up.
 SCORES = st.sampled_from([-1.0, 0.0, 0.25, 0.5, 0.75, 1.0])
 tokens = st.integers(0, 20)
-usages = st.builds(Usage, calls=st.integers(0, 3), input_tokens=tokens, output_tokens=tokens)
+usages = st.builds(
+    Usage,
+    calls=st.integers(0, 3),
+    input_tokens=tokens,
+    output_tokens=tokens,
+    cost=st.sampled_from([0.0, 0.25, 1.0]),
+    unpriced_calls=st.sampled_from([0, 0, 0, 1, 2]),
+)
 
 
 @st.composite
@@ -33,7 +42,10 @@ def histories(draw):
             made = {"decision": decision, "verdict": Verdict(score=score)}
             best = max(best, score)
         seconds = draw(st.sampled_from([0.0, 0.5, 2.0]))
-        history.append(Iteration(number=number, usage=draw(usages), seconds=seconds, **made))
+        candidate = draw(st.sampled_from([None, "a", "b", ["a"], {"a": 1}]))
+        history.append(
+            Iteration(number=number, candidate=candidate, usage=draw(usages), seconds=seconds, **made)
+        )
     return tuple(history)
 
 
@@ -100,7 +112,85 @@ def test_budget_opens_when_any_limit_is_used_up(history, tokens, calls, seconds)
     assert stop is None or any(name in stop.reason for name in over)
 
 
-GATES = [Threshold(0.5), MaxIterations(3), Stagnation(2, 0.25), Budget(tokens=40, calls=5, seconds=3)]
+@settings(max_examples=60, deadline=None)
+@given(histories(), st.sampled_from([0.0, 0.25, 1.0, 2.5]), st.none() | st.integers(0, 8))
+def test_a_budget_of_money_opens_when_it_is_spent_or_nobody_can_count_it(history, cost, calls):
+    spent, unpriced = 0.0, 0
+    for turn in history:
+        spent, unpriced = spent + turn.usage.cost, unpriced + turn.usage.unpriced_calls
+    stop = Budget(cost=cost, calls=calls)(history)
+    over = spent >= cost or (calls is not None and sum(turn.usage.calls for turn in history) >= calls)
+    assert (stop is not None) == (over or unpriced > 0)
+    if not over and unpriced:
+        assert stop.reason == f"{unpriced} calls have no known price: limit tokens= instead of cost="
+    assert Budget(tokens=10**9)(history) is None  # where money is no limit, it need not be counted
+
+
+def test_a_budget_may_be_held_against_totals_of_others():
+    budget = Budget(tokens=10, seconds=2)
+    assert budget.spent(Usage(input_tokens=9), 1.9) is None
+    assert "10 of 10 tokens" in budget.spent(Usage(input_tokens=9, output_tokens=1), 0).reason
+    assert "2.5 of 2 seconds" in budget.spent(Usage(), 2.5).reason
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(), st.integers(1, 4))
+def test_repetition_opens_when_the_last_candidate_had_been_there_often_enough(history, times):
+    last = history[-1].candidate if history else None
+    earlier = [turn.number for turn in history[:-1] if last is not None and turn.candidate == last]
+    stop = Repetition(times)(history)
+    assert opened(Repetition(times), history) == (len(earlier) >= times)
+    assert stop is None or stop.reason == f"iteration {len(history)} proposed what iteration {earlier[0]} had"
+
+
+def mirrored(history):
+    """The same history in a loop that minimises."""
+    turned = [replace(turn, verdict=Verdict(score=-turn.score)) if turn.verdict else turn for turn in history]
+    return History(turned, direction="minimise")
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(), SCORES, st.integers(1, 4), st.sampled_from([0.0, 0.25, 0.5]))
+def test_a_loop_that_minimises_stops_where_its_mirror_image_that_maximises_does(
+    history, score, patience, gain
+):
+    minimising = mirrored(history)
+    assert opened(Threshold(-score), minimising) == opened(Threshold(score), history)
+    for gate in (Stagnation(patience, gain), MaxIterations(3), Budget(tokens=40), Repetition(1)):
+        assert opened(gate, minimising) == opened(gate, history)
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(), st.data())
+def test_plain_lists_tuples_and_histories_are_judged_alike_at_any_length(history, data):
+    gate = data.draw(st.sampled_from(GATES))
+    grown = History()
+    for length, turn in enumerate(history, 1):
+        grown = grown.then(turn)
+        expected = gate(list(history[:length]))
+        assert gate(grown) == gate(history[:length]) == gate(History(history)[:length]) == expected
+
+
+def test_cancel_opens_when_it_is_told_to_and_says_why():
+    cancel = Cancel()
+    assert cancel([]) is None and cancel(History()) is None
+    thread = threading.Thread(target=cancel.request)
+    thread.start()
+    thread.join()
+    assert (cancel([]).gate, cancel([]).reason) == ("Cancel", "cancelled by the user")
+    cancel.request("by the stop button")
+    assert cancel(History()).reason == "by the stop button"
+    assert cancel.resumable and not any(getattr(gate, "resumable", False) for gate in GATES)
+
+
+GATES = [
+    Threshold(0.5),
+    MaxIterations(3),
+    Stagnation(2, 0.25),
+    Budget(tokens=40, calls=5, seconds=3),
+    Budget(cost=1.0),
+    Repetition(2),
+]
 
 
 @settings(max_examples=60, deadline=None)
@@ -123,6 +213,7 @@ def test_what_has_opened_stays_open(history, gate):
 def test_only_what_ends_by_itself_bounds_a_loop():
     bounding = [MaxIterations(1), Budget(seconds=1), Budget(seconds=1, tokens=1)]
     others = [Threshold(1), Stagnation(1), Budget(tokens=1), Budget(calls=1), Budget(calls=1, tokens=1)]
+    others += [Budget(cost=1), Repetition(1), Cancel()]
     assert all(gate.bounds for gate in bounding)
     assert not any(getattr(gate, "bounds", False) for gate in others)
 
@@ -134,6 +225,8 @@ def test_only_what_ends_by_itself_bounds_a_loop():
         *[(MaxIterations, bad) for bad in (0, -1, 1.5, math.nan, math.inf, True)],
         *[(Stagnation, bad) for bad in (0, -2, 1.5, math.nan, math.inf)],
         *[(lambda bad: Stagnation(1, min_gain=bad), bad) for bad in (-0.1, math.nan)],
+        *[(Repetition, bad) for bad in (0, -1, 1.5, math.nan, True)],
+        *[(lambda bad: Budget(cost=bad), bad) for bad in (-0.5, math.nan, math.inf)],
         *[(lambda bad: Budget(tokens=bad), bad) for bad in (-1, math.nan)],
         *[(lambda bad: Budget(calls=bad), bad) for bad in (-1, math.nan)],
         *[(lambda bad: Budget(seconds=bad), bad) for bad in (-0.5, math.nan, math.inf)],

@@ -8,7 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopkit import Budget, Decision, Failure, Loop, MaxIterations, Stagnation, Store, Threshold, Usage
+from loopkit import (
+    BestOf,
+    Budget,
+    Cancel,
+    Decision,
+    Failure,
+    History,
+    Irreproducible,
+    Loop,
+    MaxIterations,
+    Repetition,
+    Stagnation,
+    Store,
+    StoreError,
+    Threshold,
+    Usage,
+)
 from loopkit.history import StopReason
 from loopkit.usage import metered, spend
 from loopkit.verdict import Feedback, Verdict
@@ -16,7 +32,7 @@ from loopkit.verdict import Feedback, Verdict
 CRASH = "crash"
 
 
-def play(*turns, gates=None, log=None, wrap=lambda function: function):
+def play(*turns, gates=None, log=None, wrap=lambda function: function, **settings):
     """A loop whose turn i is `turns[i]`: a score, or an exception that its `execute` raises."""
 
     def propose(goal, history):
@@ -35,6 +51,7 @@ def play(*turns, gates=None, log=None, wrap=lambda function: function):
         execute=wrap(execute),
         judge=wrap(judge),
         gates=gates or [MaxIterations(len(turns))],
+        **settings,
     )
     return asyncio.run(loop.run("goal", log=log))
 
@@ -82,6 +99,221 @@ def test_the_best_is_the_first_highest_score_and_decisions_follow_from_the_score
         before = [score for number, score in usable.items() if number < turn.number]
         better = all(turn.score > score for score in before)
         assert turn.decision is (Decision.KEEP if better else Decision.DISCARD)
+
+
+# Exact in binary, so that gains of exactly the noise floor come up.
+exact = st.sampled_from([-1.0, -0.5, 0.0, 0.25, 0.5, 0.75, 1.0, 5e-324])
+several = st.lists(exact | st.just(CRASH), min_size=1, max_size=4)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(exact | st.just(CRASH) | several, min_size=1, max_size=8),
+    st.sampled_from(["maximise", "minimise"]),
+    st.sampled_from([0.0, 0.25, 0.5, 2.0]),
+)
+def test_a_turn_is_kept_when_it_is_better_than_the_last_one_kept_by_the_noise_floor(turns, direction, floor):
+    sign = 1 if direction == "maximise" else -1
+    failing = {CRASH: RuntimeError("no")}
+    shown = [
+        BestOf([failing.get(one, one) for one in turn]) if isinstance(turn, list) else failing.get(turn, turn)
+        for turn in turns
+    ]
+    outcome = play(*shown, direction=direction, noise_floor=floor)
+
+    best, kept = None, None
+    for turn, played in zip(turns, outcome.history, strict=True):
+        options = turn if isinstance(turn, list) else [turn]
+        usable = [(sign * score, -place) for place, score in enumerate(options) if score != CRASH]
+        if not usable:
+            assert (played.decision, played.score) == (Decision.CRASH, None)
+            assert played.candidate is failing[CRASH]
+        else:
+            score = options[-max(usable)[1]]
+            gain = math.inf if best is None else sign * (score - best)
+            better = gain > 0 and gain >= floor
+            assert (played.score, played.candidate) == (score, score)
+            assert played.decision is (Decision.KEEP if better else Decision.DISCARD)
+            if better:
+                best, kept = score, played.number
+        scores = tuple(None if one == CRASH else one for one in turn) if isinstance(turn, list) else ()
+        assert played.options == scores
+    assert (outcome.best and outcome.best.number) == kept
+    assert outcome.history.direction == direction
+
+
+@pytest.mark.parametrize(
+    ("scores", "settings", "best"),
+    [
+        ((0.5, 0.75), {"noise_floor": 0.25}, 2),  # a gain of just the floor is one
+        ((0.5, 0.75), {"noise_floor": 0.2500001}, 1),
+        ((0.5, 0.5), {"noise_floor": 0.0}, 1),  # without a floor there must be a gain
+        ((0.5, 0.5 + 2**-53), {}, 2),
+        ((0.5, 0.625, 0.75), {"noise_floor": 0.25}, 3),  # against the last one kept, not the last one
+        ((0.5, 0.25), {"direction": "minimise", "noise_floor": 0.25}, 2),
+        ((0.5, 0.75), {"direction": "minimise"}, 1),
+        ((1e308, -1e308), {"direction": "minimise", "noise_floor": 1e308}, 2),
+        ((-7.0,), {"noise_floor": 100}, 1),  # the first usable one is always kept
+        ((RuntimeError("no"), -7.0), {"noise_floor": 100}, 2),
+    ],
+)
+def test_a_gain_as_large_as_the_noise_floor_counts(scores, settings, best):
+    assert play(*scores, **settings).best.number == best
+
+
+@pytest.mark.parametrize("bad", [-0.1, math.nan, math.inf, -math.inf])
+def test_a_noise_floor_that_is_none_is_refused_by_name(bad):
+    with pytest.raises(ValueError, match=f"noise_floor must be a finite number >= 0, got {bad}"):
+        play(1, noise_floor=bad)
+
+
+@pytest.mark.parametrize("bad", ["", "minimize", "down", None, -1])
+def test_a_direction_that_is_none_is_refused_by_name(bad):
+    with pytest.raises(ValueError, match=f"direction must be 'maximise' or 'minimise', got {bad!r}"):
+        play(1, direction=bad)
+
+
+@pytest.mark.parametrize("wrap", [lambda function: function, as_async])
+def test_a_loop_that_minimises_reaches_a_threshold_from_above(wrap):
+    gates = [Threshold(0.25), MaxIterations(9)]
+    outcome = play(0.75, 0.5, 0.25, 0.0, gates=gates, direction="minimise", wrap=wrap)
+    assert (outcome.stopped_by.gate, outcome.best.number) == ("Threshold", 3)
+
+
+def test_a_loop_that_proposes_what_it_had_proposed_may_be_stopped():
+    gates = [Repetition(), MaxIterations(9)]
+    assert play(1, 2, 1.5, 2, 3, gates=gates).stopped_by.reason == "iteration 4 proposed what iteration 2 had"
+    # What was tried beside the best of several had not been the turn's.
+    assert len(play(BestOf([1, 2]), 1, 3, 2, gates=gates).history) == 4
+
+
+# --- several candidates ------------------------------------------------------------------------------------
+
+
+def test_several_candidates_are_tried_at_the_same_time():
+    running, most = 0, []
+
+    async def busy(candidate, *_):
+        nonlocal running
+        running += 1
+        most.append(running)
+        await all_here.wait() if running < 3 else all_here.set()
+        running -= 1
+        return candidate
+
+    async def run():
+        nonlocal all_here
+        all_here = asyncio.Event()
+        return await asyncio.wait_for(loop.run(), 10)
+
+    all_here = None
+    loop = Loop(
+        propose=lambda *_: BestOf([1, 3, 2]), execute=busy, judge=lambda one, _: one, gates=[MaxIterations(1)]
+    )
+    outcome = asyncio.run(run())
+    assert max(most) == 3
+    assert (outcome.best.candidate, outcome.best.options) == (3, (1, 3, 2))
+
+
+def test_the_time_of_several_is_that_of_the_longest_and_the_bill_is_of_them_all():
+    async def execute(candidate):
+        await asyncio.sleep(candidate / 100)
+        spend(Usage(calls=candidate))
+
+    log = ListLog()
+    loop = Loop(
+        propose=lambda *_: spend(Usage(calls=10)) or BestOf([1, 0, 5]),
+        execute=execute,
+        judge=lambda one, _: spend(Usage(calls=100)) or -one,
+        gates=[MaxIterations(1)],
+    )
+    (turn,) = asyncio.run(loop.run(log=log)).history
+    assert (turn.candidate, turn.usage.calls) == (0, 10 + 1 + 0 + 5 + 300)
+    steps = [data for event, data in log.events if event == "step"]
+    seconds = {
+        option: sum(step["seconds"] for step in steps if step.get("option") == option)
+        for option in (None, 0, 1, 2)
+    }
+    assert turn.seconds == pytest.approx(seconds[None] + seconds[2], abs=2e-6) and turn.seconds >= 0.05
+    assert sum(step.get("usage", {}).get("calls", 0) for step in steps) == turn.usage.calls
+
+
+def test_several_that_all_crash_are_a_crash_with_the_first_ones_error():
+    (turn,) = play(BestOf([Failure("first"), KeyError("second")])).history
+    assert (turn.decision, turn.error.kind, turn.options) == (Decision.CRASH, "first", (None, None))
+    assert isinstance(turn.candidate, Failure) and turn.verdict is None
+
+
+def test_no_candidates_at_all_are_a_crash_of_propose():
+    loop = Loop(propose=lambda *_: BestOf([]), execute=None, judge=None, gates=[MaxIterations(1)])
+    (turn,) = asyncio.run(loop.run()).history
+    assert (turn.error.phase, turn.error.kind, turn.error.typed) == ("propose", "ValueError", False)
+    assert "at least one candidate" in turn.error.message
+
+
+def test_each_of_several_is_recorded_at_its_place(tmp_path):
+    with Store(tmp_path).create("r") as log:
+        play(BestOf([0.5, RuntimeError("no"), 0.75]), 0.25, log=log)
+    run = Store(tmp_path).run("r")
+    steps = [(step["phase"], step.get("option")) for step in run.all("step") if step["iteration"] == 1]
+    assert steps[0] == ("propose", None) and run.all("step")[-1].get("option") is None
+    assert sorted(steps[1:]) == [*(("execute", n) for n in (0, 1, 2)), ("judge", 0), ("judge", 2)]
+    first, second = run.all("iteration")
+    assert (first["options"], first["score"]) == ([0.5, None, 0.75], 0.75)
+    assert "options" not in second
+    frame = Store(tmp_path).steps_df("r")
+    assert frame.loc[frame["error"].notna(), "option"].to_list() == [1]
+
+
+@pytest.mark.parametrize("error", [StoreError("the disk is full"), Irreproducible("another loop")])
+def test_when_the_record_itself_fails_the_other_candidates_are_stopped(error):
+    ended = []
+
+    async def execute(candidate):
+        if candidate == 1:
+            await asyncio.sleep(0.001)
+            raise error
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(candidate)
+
+    loop = Loop(
+        propose=lambda *_: BestOf([0, 1, 2]), execute=execute, judge=lambda *_: 1, gates=[MaxIterations(9)]
+    )
+    with pytest.raises(type(error), match=str(error)):
+        asyncio.run(asyncio.wait_for(loop.run(), 10))
+    assert ended == [0, 2]
+
+
+def test_cancelling_stops_all_candidates():
+    ended = []
+
+    async def execute(candidate):
+        try:
+            reached.set()
+            await asyncio.Event().wait()
+        finally:
+            ended.append(candidate)
+
+    async def cancelled():
+        nonlocal reached
+        reached = asyncio.Event()
+        running = asyncio.create_task(loop.run())
+        await reached.wait()
+        running.cancel()
+        await running
+
+    reached = None
+    loop = Loop(
+        propose=lambda *_: BestOf([0, 1, 2]), execute=execute, judge=lambda *_: 1, gates=[MaxIterations(9)]
+    )
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(cancelled())
+    assert ended == [0, 1, 2]
+
+
+# --- gates -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -152,6 +384,19 @@ def test_a_failure_is_typed_and_keeps_the_answer_and_any_other_exception_is_not(
     assert outcome.best is None
 
 
+def test_an_exception_that_has_no_words_is_a_crash_too():
+    class Speechless(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    class Mute(Failure):
+        __str__ = Speechless.__str__
+
+    first, second = play(Speechless(), Mute("odd")).history
+    assert (first.error.kind, first.error.message) == ("Speechless", "RuntimeError in its message")
+    assert (second.error.kind, second.error.typed) == ("odd", True)
+
+
 @pytest.mark.parametrize("broken", ["propose", "execute", "judge"])
 def test_a_crash_names_its_phase_and_keeps_what_was_made_before_it(broken):
     def fail(*_):
@@ -174,11 +419,25 @@ def test_a_crash_names_its_phase_and_keeps_what_was_made_before_it(broken):
 
 
 @pytest.mark.parametrize(
-    "gates", [[], [Threshold(1)], [Stagnation(1)], [Budget(tokens=5)], [Budget(calls=5)]]
+    "gates",
+    [
+        *([], [Threshold(1)], [Stagnation(1)], [Repetition(1)], [Cancel()]),
+        *([Budget(tokens=5)], [Budget(calls=5)], [Budget(cost=5)]),
+    ],
 )
 def test_a_loop_that_nothing_bounds_is_refused(gates):
     with pytest.raises(ValueError, match="no gate bounds this loop"):
         play(1, gates=gates or [lambda history: None])
+
+
+def test_the_history_that_gates_and_propose_see_knows_the_direction():
+    seen = []
+    gates = [lambda history: seen.append(history), MaxIterations(2)]
+    play(0.5, 0.25, gates=gates, direction="minimise")
+    assert [(type(history), history.direction, history.best.score) for history in seen] == [
+        (History, "minimise", 0.5),
+        (History, "minimise", 0.25),
+    ]
 
 
 @pytest.mark.parametrize("number", [1, 0.25, -3, True])
@@ -344,6 +603,7 @@ def test_feedback_and_errors_reach_the_record_as_data(tmp_path):
     first, second = run.all("iteration")
     assert run.first("goal")["goal"] == {"what": "goal"}
     assert run.first("goal")["gates"] == ["MaxIterations(n=2)"]
+    assert (run.first("goal")["direction"], run.first("goal")["noise_floor"]) == ("maximise", 0.0)
     assert first["feedback"] == {"blocking": ["shorter"], "suggestions": []}
     assert (second["error"]["kind"], second["error"]["answer"]) == ("odd", "hm")
     assert (run.status, run.first("stop")["best"]) == ("finished", 1)

@@ -43,7 +43,7 @@ class MeteredModel(WrapperModel):
                 response = _recalled(answer)
             else:
                 response = await self.wrapped.request(messages, model_settings, model_request_parameters)
-                said = _RESPONSE.dump_python(response, mode="json", exclude_none=True)
+                said = _RESPONSE.dump_python(response, mode="json", exclude_none=True, fallback=repr)
                 calls.record(key, said, model=self.model_id)
         spend(_usage(response, free=self.system in FREE))
         return response
@@ -63,13 +63,16 @@ def _key(
     parameters: ModelRequestParameters,
 ) -> str:
     """32 hex digits that name a request: the same for the same model, messages, settings and tools."""
+    calls: dict[str, int] = {}  # whose ids are drawn at random: their order says as much
 
     def lasting(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: lasting(one) for key, one in value.items() if key not in CHANGING}
+            ids = {key: one for key, one in value.items() if key == "tool_call_id" and isinstance(one, str)}
+            numbers = {key: calls.setdefault(one, len(calls)) for key, one in ids.items()}
+            return {key: lasting(one) for key, one in value.items() if key not in CHANGING} | numbers
         return [lasting(one) for one in value] if isinstance(value, list) else value
 
-    said = lasting(_MESSAGES.dump_python(messages, mode="json"))
+    said = lasting(_MESSAGES.dump_python(messages, mode="json", fallback=repr))
     whole = json.dumps([model, said, json.loads(encode([settings, parameters]))], sort_keys=True)
     return hashlib.sha256(whole.encode()).hexdigest()[:32]
 
@@ -88,7 +91,7 @@ def _usage(response: ModelResponse, *, free: bool) -> Usage:
     if not free:
         try:
             cost = float(response.cost().total_price)
-        except (LookupError, ValueError, AssertionError):  # a model that the price list does not have
+        except Exception:  # a model that the price list does not have; an answer is no less one without a price
             unpriced = 1
     return Usage(
         calls=1,

@@ -196,7 +196,7 @@ def sample(
         case "null":
             return None
         case _:
-            low = schema.get("minLength", 1)
+            low = schema.get("minLength", 0)
             size = max(low, min(8, schema.get("maxLength", 8)))
             return "".join(rng.choice("abcdefghijklmnopqrstuvwxyz") for _ in range(size))
 
