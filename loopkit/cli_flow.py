@@ -73,16 +73,14 @@ def main(args: argparse.Namespace, guarded: Callable[[Any], Any]) -> int:
     """Do what the arguments say; `guarded` makes SIGTERM end a coroutine as Ctrl-C does. Returns the exit code."""
     from loopkit.assets import AssetError
     from loopkit.flow import FlowError
-    from loopkit.journal import Irreproducible
     from loopkit.log import StoreError
-    from loopkit.models import ModelUnavailable
 
     args.guarded = guarded
     try:
         return args.run(args)
     except FlowError as error:
         print(f"loopkit: {error}".replace("\n", "\n         "), file=sys.stderr)
-    except (StoreError, AssetError, ModelUnavailable, Irreproducible, ValueError) as error:
+    except (StoreError, AssetError, ValueError) as error:  # of a model or a record too
         print(f"loopkit: {error}", file=sys.stderr)
     except (KeyboardInterrupt, asyncio.CancelledError):
         log = getattr(args, "opened", None)
@@ -150,8 +148,7 @@ def _answer(args: argparse.Namespace) -> int:
         flow = Flow.of(log)
         asked = [event for event in log.past if event["event"] == "question"][-1:]
         parts = asked[0]["schema"].get("properties", {}) if asked else {}
-        texts = {name for name, part in parts.items() if isinstance((part.get("enum") or [""])[0], str)}
-        texts -= {name for name, part in parts.items() if part.get("type", "string") != "string"}
+        texts = {name for name, part in parts.items() if _is_text(part)}
         flow.answer(log, dict(_pair(field, texts) for field in args.fields))
         return _walk(args, flow, log)
 
@@ -192,11 +189,12 @@ def _again(recorded: Mapping[str, Any] | None) -> Any:
 def _settings(args: argparse.Namespace, flow: Any) -> dict[str, Any]:
     """What `Flow.run` is given: parameters, and a model or a simulation."""
     from loopkit.flow import Simulation
-    from loopkit.models import check_id
 
     texts = {name for name, value in flow.file.params.items() if isinstance(value, str)}
     params = dict(_pair(text, texts) for text in args.params)
     if args.model is not None:
+        from loopkit.models import check_id
+
         check_id(args.model)
     policy = args.model.removeprefix("simulated:") if (args.model or "").startswith("simulated:") else None
     if policy is None:
@@ -286,9 +284,9 @@ def _report(console: Any, outcome: Any) -> None:
 
 def _print_question(path: Path, text: str, schema: Mapping[str, Any]) -> None:
     fields = schema.get("properties", {})
-    example = " ".join(
-        f"{name}={'|'.join(map(str, part.get('enum', ['…'])))}" for name, part in fields.items()
-    )
+    parts = {name: part.get("anyOf", [part])[0] for name, part in fields.items()}  # what may be left out
+    options = {name: part.get("enum") or [part.get("const", "…")] for name, part in parts.items()}
+    example = " ".join(f"{name}={'|'.join(map(str, values))}" for name, values in options.items())
     print(f"\n{text.strip()}\n\nanswer with: loopkit flow answer {path.with_suffix('')} {example}")
 
 
@@ -296,6 +294,12 @@ def _recorded(path: Path) -> Any:
     from loopkit.store import Store
 
     return Store(path.parent), path.name.removesuffix(".jsonl")
+
+
+def _is_text(part: Mapping[str, Any]) -> bool:
+    """Whether a JSON schema allows nothing but text (and null, for what may be left out)."""
+    kinds = {one.get("type") for one in part.get("anyOf", [part])} - {"null"}
+    return kinds == {"string"}
 
 
 def _pair(text: str, texts: Container[str]) -> tuple[str, Any]:

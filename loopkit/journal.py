@@ -96,17 +96,19 @@ class Journal:
         Returns whether it is new. Raises Irreproducible when one is not: another loop than the one that made the record.
         """
         if (before := self.recorded(event, iteration, option)) is None:
-            if self._log is not None:
-                fields = {"iteration": iteration, "option": option} | data
-                self._log.append(event, **{key: one for key, one in fields.items() if one is not None})
+            self._append(event, iteration=iteration, option=option, **data)
             return True
         for key in same:
             if before.get(key) != data[key]:
                 raise Irreproducible(
-                    f"{event} {iteration or ''}: {key} was {before.get(key)!r} when this run was recorded and is now "
-                    f"{data[key]!r}. Resume a run with the loop that began it, or fork it."
+                    f"{event} {iteration or ''}: {key} was {before.get(key)} when this run was recorded and is now "
+                    f"{data[key]}. Resume a run with the loop that began it, or fork it."
                 )
         return False
+
+    def _append(self, event: str, **fields: Any) -> None:
+        if self._log is not None:
+            self._log.append(event, **{key: one for key, one in fields.items() if one is not None})
 
     def goal(self, goal: Any) -> Any:
         """The goal of the run: `goal`, or what the record has where `goal` is None.
@@ -114,6 +116,8 @@ class Journal:
         Raises Irreproducible when it is another one, or has to be given because the record cannot give it back.
         """
         if (before := self.recorded("goal")) is None:
+            if goal is None and self.recorded("resume") is not None:
+                raise Irreproducible("this run died before its goal was recorded: pass it again")
             return goal
         known, name = before.get("goal"), before.get("type")
         if goal is None and name is None:
@@ -125,6 +129,16 @@ class Journal:
                 f"this run's goal is {known!r:.200}, got {goal!r:.200}: give it the same one"
             )
         return goal
+
+    def settings(self, **settings: Any) -> None:
+        """Record what a resumed or forked run goes by from here on, where that is not what its goal was begun with."""
+        before = self.recorded("settings") or self.recorded("goal")
+        if (
+            before
+            and not self.recorded("stop")
+            and any(before.get(key) != one for key, one in settings.items())
+        ):
+            self._append("settings", **settings)
 
     def sync(self) -> None:
         """Return when all that was recorded is on the disk."""

@@ -150,6 +150,16 @@ def _tail(digest: str) -> bytes:
     return HASH_FIELD + digest.encode() + b'"}'
 
 
+def _sync_folder(folder: Path) -> None:
+    """Put a new file's name on the disk, where a folder can be opened: its content alone is not found again."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
 def _now() -> str:
     """The time in UTC, ISO 8601, to the millisecond."""
     seconds, rest = divmod(time.time_ns(), 10**9)
@@ -185,6 +195,8 @@ class RunLog:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._file = path.open("ab+", buffering=0)
+            if path.stat().st_size == 0:
+                _sync_folder(path.parent)
         except OSError as error:
             raise StoreError(f"cannot write {path}: {error.strerror}") from error
         try:

@@ -24,6 +24,8 @@ class Outcome:
     goal: Any
     history: History
     stopped_by: StopReason
+    gates: tuple[Gate, ...] = ()
+    """Those that were asked."""
 
     @property
     def best(self) -> Iteration | None:
@@ -78,8 +80,9 @@ class Loop:
         journal = Journal(log)
         goal = journal.goal(goal)
         settings = {"direction": self.direction, "noise_floor": self.noise_floor}
-        gates = [repr(gate) for gate in self.gates]
-        journal.note("goal", goal=goal, type=type_name(goal), gates=gates, **settings)
+        settings["gates"] = [repr(gate) for gate in self.gates]
+        journal.note("goal", goal=goal, type=type_name(goal), **settings)
+        journal.settings(**settings)
         history = History(direction=self.direction)
         while True:
             turn = await self._turn(goal, history, journal)
@@ -104,7 +107,7 @@ class Loop:
                 journal.note("stop", **asdict(stop[1]), best=best, resumable=resumable)
             journal.sync()
             if stop:
-                return Outcome(goal=goal, history=history, stopped_by=stop[1])
+                return Outcome(goal=goal, history=history, stopped_by=stop[1], gates=self.gates)
 
     async def _turn(self, goal: Any, history: History, journal: Journal) -> Iteration:
         number = len(history) + 1

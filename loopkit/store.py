@@ -102,6 +102,9 @@ class Store:
             raise StoreError(
                 f"{self.path(run)} holds no event: the run died before it began; create it again"
             )
+        if len(log.past) <= (log.past[0].get("parent") or {}).get("events", 0):
+            log.close()
+            raise StoreError(f"{self.path(run)} died while it was forked: delete it, and fork again")
         if Run(run, log.past).status != "finished":
             log.open("resume")
         return log
@@ -119,14 +122,17 @@ class Store:
                 f"run {run!r} has {parent.iterations} finished iterations, cannot fork it at {at}"
             )
         ends = [event for event in parent.all("iteration") if event["iteration"] == at] or parent.events[:1]
+        copied = [
+            event for event in parent.events
+            if event["event"] == "goal" or event.get("iteration", at + 1) <= at
+            if event["event"] != "iteration"  # the new loop decides for itself
+        ]  # fmt: skip
         log = self._new(new)
-        origin = {"run": run, "at": at, "hash": ends[-1]["hash"]}
+        origin = {"run": run, "at": at, "hash": ends[-1]["hash"], "events": len(copied)}
         log.open("start", run=new, params=parent.params | params, parent=origin)
-        for event in parent.events:
-            if event["event"] == "goal" or event.get("iteration", at + 1) <= at:
-                if event["event"] != "iteration":  # the new loop decides for itself
-                    copy = {key: value for key, value in event.items() if key not in ("seq", "hash", "event")}
-                    log.append(event["event"], **copy)
+        for event in copied:
+            copy = {key: value for key, value in event.items() if key not in ("seq", "hash", "event")}
+            log.append(event["event"], **copy)
         log.sync()
         return log
 

@@ -91,7 +91,7 @@ def _usage(response: ModelResponse, *, free: bool) -> Usage:
     if not free:
         try:
             cost = float(response.cost().total_price)
-        except Exception:  # a model that the price list does not have; an answer is no less one without a price
+        except Exception:  # not on the price list, or the list went wrong: an answer is one all the same
             unpriced = 1
     return Usage(
         calls=1,

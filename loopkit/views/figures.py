@@ -82,16 +82,12 @@ def model_label(model: str) -> str:
 
 
 def convergence_info(run: Run | Outcome | Sequence[Iteration]) -> Convergence:
-    """The turns of a run; of a log in which several loops ran, those of the last.
-
-    Raises TypeError for anything but a `Run`, an `Outcome` or a sequence of `Iteration`.
-    """
+    """The turns of a run, as drawn. Raises TypeError for anything but a `Run`, an `Outcome` or a sequence of `Iteration`."""
     threshold = ended = None
     if isinstance(run, Run):
-        start = max((i for i, event in enumerate(run.events) if event["event"] == "goal"), default=0)
-        run = Run(run.id, run.events[start:])
         turns, stop = run.all("iteration"), run.stop
-        threshold = _threshold((run.first("goal") or {}).get("gates") or ())
+        settings = [*run.all("goal"), *run.all("settings")][-1:]
+        threshold = _threshold(settings[0].get("gates") or () if settings else ())
         ended = f"{stop['gate']}: {stop['reason']}" if stop else "unfinished: no gate has opened"
     else:
         history = list(run.history if isinstance(run, Outcome) else run)
@@ -99,6 +95,7 @@ def convergence_info(run: Run | Outcome | Sequence[Iteration]) -> Convergence:
             raise TypeError(f"expected a Run, an Outcome or a sequence of Iteration, got {run!r:.200}")
         turns = [_as_event(turn) for turn in history]
         if isinstance(run, Outcome):
+            threshold = _threshold(list(map(repr, run.gates)))
             ended = f"{run.stopped_by.gate}: {run.stopped_by.reason}"
     records, best = [], None
     for turn in turns:

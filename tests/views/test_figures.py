@@ -113,13 +113,11 @@ async def test_an_unfinished_run_says_so(tmp_path):
     assert "no turn has been recorded" in [note.text for note in figure.layout.annotations]
 
 
-async def test_of_several_loops_in_a_log_the_last_is_drawn(tmp_path):
-    with Store(tmp_path).create("twice") as log:
-        await outcome_of([0.1, 0.2, 0.9], log=log)
-        await outcome_of([0.3, 0.3], log=log, gates=[Stagnation(1), MaxIterations(5)])
-    info = convergence_info(Store(tmp_path).run("twice"))
-    assert [turn.score for turn in info.turns] == [0.3, 0.3]
-    assert info.threshold is None and info.ended.startswith("Stagnation")
+async def test_the_threshold_of_an_outcome_is_drawn_like_that_of_a_record(tmp_path):
+    with Store(tmp_path).create("r") as log:
+        outcome = await outcome_of([0.1, 0.9], log=log)
+    assert convergence_info(outcome) == convergence_info(Store(tmp_path).run("r"))
+    assert convergence_info(outcome).threshold == 0.8
 
 
 @pytest.mark.parametrize(
