@@ -715,9 +715,7 @@ def test_settings_that_change_a_recorded_decision_are_refused_by_name(tmp_path):
     store = Store(tmp_path)
     record(store, keep=FIRST_TURN + 4)  # two turns: both kept
     for changed in ({"noise_floor": 0.5}, {"direction": "minimise"}):
-        with pytest.raises(
-            Irreproducible, match="iteration 2: decision was keep .* now .*discard.*fork it"
-        ):
+        with pytest.raises(Irreproducible, match="iteration 2: decision was keep .* now .*discard.*fork it"):
             resume(store, simple(**changed))
     assert resume(store, simple(noise_floor=0.25)).best.number == 2  # changes none
 

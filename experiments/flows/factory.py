@@ -16,10 +16,11 @@ CI_SECONDS = 3
 
 
 def code_of(context: Context) -> str:
-    """The code as it stands: the last repair of the last draft."""
-    draft, repair = context.steps["develop"], context.steps["repair"]
-    newest = repair if repair["output"] and context.steps["push"]["visits"] > 1 else draft
-    return newest["output"]["code"]
+    """The code as it stands: the last draft, or its last repair. A repair of an earlier draft is out of date."""
+    draft, repair, pushed = (context.steps[name] for name in ("develop", "repair", "push"))
+    before = pushed["output"]
+    repaired = before and before["draft"] == draft["visits"] and repair["visits"] > before["repairs"]
+    return (repair if repaired else draft)["output"]["code"]
 
 
 async def run_suite(context: Context) -> dict[str, Any]:
@@ -34,16 +35,20 @@ async def run_suite(context: Context) -> dict[str, Any]:
 
 def push(context: Context) -> dict[str, Any]:
     """Put the code into the build folder and start the CI, a process that outlives this one."""
+    code, before = code_of(context), context.steps["push"]["output"]
+    draft, repairs = context.steps["develop"]["visits"], context.steps["repair"]["visits"]
+    if before and before["draft"] == draft:
+        repairs = before["repairs"]
     build = Path(context.params["folder"]) / "build"
     build.mkdir(parents=True, exist_ok=True)
     (build / "result.json").unlink(missing_ok=True)
-    (build / "solution.py").write_text(code_of(context), encoding="utf-8")
+    (build / "solution.py").write_text(code, encoding="utf-8")
     (build / "check.py").write_text(context.params["check"], encoding="utf-8")
     subprocess.Popen(
         [sys.executable, "-m", "experiments.flows.ci", str(build), str(CI_SECONDS)],
         stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
     )  # fmt: skip
-    return {"build": str(build)}
+    return {"build": str(build), "code": code, "draft": draft, "repairs": repairs}
 
 
 def ci_status(context: Context) -> dict[str, Any]:

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from loopkit.flow.checking import edges, scopes
+from loopkit.flow.cases import scopes
+from loopkit.flow.expressions import ExpressionError
+from loopkit.flow.graph import edges
 from loopkit.flow.schema import ENDS, FAILED, FlowFile, StepPart, Transition
 
 SHAPES = {
@@ -51,7 +53,13 @@ def _label(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+    return (
+        " ".join(text.split())
+        .replace("&", "&amp;")
+        .replace('"', "&quot;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+    )
 
 
 def _time(seconds: float) -> str:
@@ -80,12 +88,20 @@ def outcomes(file: FlowFile) -> list[dict[str, Any]]:
 
 
 def _rows(file: FlowFile, step: StepPart) -> Iterator[dict[str, Any]]:
-    seen = set()
+    seen, taken = set(), []
     for scope, said in scopes(file, step):
-        way = next(way for way in step.ways if way.when is None or way.when.evaluate(scope))
+        try:
+            way = next(way for way in step.ways if way.when is None or way.when.evaluate(scope))
+        except ExpressionError:
+            continue  # a failure, which has a row of its own
+        taken.append(way)
         if (said, way.goto) not in seen:
             seen.add((said, way.goto))
             yield {"step": step.id, "outcome": said or "done", "goto": way.goto}
+    for way in step.ways:
+        if not any(way is one for one in taken):
+            said = "else" if way.when is None else way.when.text
+            yield {"step": step.id, "outcome": said, "goto": way.goto}
     for edge in edges(file):
         if edge.source == step.id and edge.why != "goto":
             what = {

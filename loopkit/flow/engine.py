@@ -53,7 +53,11 @@ class Walk:
         self._received: str | None = None
         """The correction that came with it,"""
         self._acted = False
-        """and whether a turn has been done with it."""
+        """whether a turn has been done with it,"""
+        self._output: dict[str, Any] | None = None
+        """what it came to,"""
+        self._error: PhaseError | None = None
+        """and how it failed, as long as nobody knows a way out."""
 
     async def run(self) -> FlowOutcome:
         here = self.file.start or self.file.steps[0].id
@@ -62,6 +66,8 @@ class Walk:
             self.number += 1
             self.usage, self.seconds = Usage(), 0.0
             self.counters.visits[here] += 1
+            # A fork with other parameters must not give one step what another came to.
+            self.journal.note("visit", iteration=self.number, same=("step",), step=here)
             way, error, reason = None, None, None
             try:
                 way, error = await self._visit(step)
@@ -69,7 +75,7 @@ class Walk:
                 self.journal.sync()
                 return FlowOutcome(self.history, self.outputs, self.counters, question=waiting.question)
             except RunStopped as stopped:
-                reason = stopped.reason
+                reason, error = stopped.reason, self._error
                 self.cancel(reason.reason, None if self._acted else self._received)
             self._finish(step, way, error, reason)
             if way and way.goto in ENDS:
@@ -97,7 +103,7 @@ class Walk:
     ) -> None:
         decision = Decision.CRASH if error else Decision.KEEP
         turn = Iteration(
-            number=self.number, decision=decision, candidate=step.id, observation=self.outputs.get(step.id),
+            number=self.number, decision=decision, candidate=step.id, observation=self._output,
             error=error, usage=self.usage, seconds=round(self.seconds, 6),
         )  # fmt: skip
         self.history = self.history.then(turn)
@@ -113,7 +119,8 @@ class Walk:
 
     async def _visit(self, step: StepPart) -> tuple[Way, PhaseError | None]:
         """The way on, and the error if the step failed for good. A correction is for this visit only."""
-        self._received, self.correction, self._acted = self.correction, None, False
+        self._received, self.correction = self.correction, None
+        self._acted, self._output, self._error = False, None, None
         advice: Advice | None = None
         news, rounds = None, 0
         while True:
@@ -123,7 +130,7 @@ class Walk:
                 self._acted = True
                 if step.wait:
                     output, news, over = await wait(self, step, output)
-                self.outputs[step.id] = output
+                self.outputs[step.id] = self._output = output
                 if step.wait and over:
                     name = f"{step.id}: wait"
                     return self._exhausted(step.wait.on_exhausted, name, "max_duration is over"), None
@@ -135,10 +142,11 @@ class Walk:
                     continue
                 return self._choose(step, output), None
             except StepFailed as failed:
+                self._error = failed.error
                 found = await self._failed(step, failed.error)
                 if isinstance(found, Way):
                     return found, failed.error
-                advice = found
+                advice, self._error = found, None
 
     async def _failed(self, step: StepPart, error: PhaseError) -> Way | Advice:
         if self.supervision and step.kind != "human":
@@ -214,7 +222,10 @@ class Walk:
             said = await self.world.person(question)
             if said is None:
                 raise Asked(question)
-            answer = {"answer": self.world.checked(step, said)}
+            try:
+                answer = {"answer": self.world.checked(step, said)}
+            except Failure as failure:
+                raise ValueError(f"{step.id}: {failure.detail}") from failure
             self.journal.note("answer", iteration=self.number, step=step.id, answer=answer["answer"])
         return answer["answer"]
 
@@ -236,19 +247,15 @@ class Walk:
         """Count a way that is bounded; once its limit is reached, go elsewhere, and cancel what was under way."""
         said = way.when.text if way.when is not None else "always"
         correction = way.send.render(scope) if way.send else None
-        opened, counted = None, []
-        if way.max_visits:
-            counted.append((f"{step.id}->{way.goto}", way.max_visits, way.on_exhausted))
-        if way.loop:
-            bound = way.loop
-            counted.append((bound.name or f"{step.id}->{way.goto}", bound.max_iterations, bound.on_exhausted))
-        for name, limit, elsewhere in counted:
+        opened, counted = None, way.counts(step.id)
+        for name, limit, part in counted:
             if self.counters.taken[name] >= limit:
+                elsewhere = way.loop.on_exhausted if part[0] == "loop" else way.on_exhausted
                 opened = (elsewhere, name, f"{said}, but {name} is used up ({limit})")
         if opened:
             self.cancel(opened[2], correction)
             return self._exhausted(*opened)
-        for name, limit, _ in counted:
+        for name, limit in {name: limit for name, limit, _ in counted}.items():
             self.counters.taken[name] += 1
             said += f" ({name} {self.counters.taken[name]} of {limit})"
         self.correction = correction

@@ -4,16 +4,17 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loopkit.flow.checking import output_schema, read
+from loopkit.flow.cases import output_schema
+from loopkit.flow.checking import read
 from loopkit.flow.drawing import mermaid, outcomes
 from loopkit.flow.engine import Walk, Watch
 from loopkit.flow.outcome import FlowOutcome
 from loopkit.flow.simulation import SimulatedWorld, Simulation
 from loopkit.flow.source import Source
-from loopkit.flow.world import World, checked
+from loopkit.flow.world import World, checked, plain
 from loopkit.history import Gate
 from loopkit.journal import Irreproducible, Journal, Log
-from loopkit.log import RunLog, encode
+from loopkit.log import RunLog
 from loopkit.store import Run
 from loopkit.verdict import Failure
 
@@ -48,7 +49,9 @@ class Flow:
         events = run.past if isinstance(run, RunLog) else run.events
         text = next((event.get("definition") for event in events if event["event"] == "goal"), None)
         if text is None:
-            raise ValueError("this run was not begun by a flow")
+            raise ValueError(
+                "this run was not begun by a flow, or died at once: begin it again under another name"
+            )
         return cls(Source.parse(text, "recorded flow"), functions)
 
     @property
@@ -92,12 +95,28 @@ class Flow:
         """
         journal = Journal(log)
         settings = self._settings(journal, params, model, simulation)
-        if (recorded := settings.get("simulation")) is not None:
-            world: World = SimulatedWorld(self.file, Simulation(**recorded))
-        else:
-            world = World(self.file, self.functions, model=settings.get("model"), person=person)
+        world = self._world(settings, person)
+        if journal.recorded("stop") is None:
+            world.check_models()
+        # In this order: a run killed in between must not go on as another, a simulation as no simulation.
+        journal.note("settings", **settings)
+        journal.note("goal", goal=self.file.goal, flow=self.name, definition=self.source.text)
         walk = Walk(self.file, world, journal, params=settings["params"], gates=gates, watch=watch)
         return await walk.run()
+
+    def check(
+        self,
+        params: Mapping[str, Any] | None = None,
+        model: str | None = None,
+        simulation: Simulation | None = None,
+    ) -> None:
+        """Raise the ValueError that a new run with these settings would raise, before there is a log of it."""
+        self._world(self._settings(Journal(None), params, model, simulation), None).check_models()
+
+    def _world(self, settings: Mapping[str, Any], person: Callable[..., Any] | None) -> World:
+        if (recorded := settings.get("simulation")) is not None:
+            return SimulatedWorld(self.file, Simulation(**recorded))
+        return World(self.file, self.functions, model=settings.get("model"), person=person)
 
     def _settings(
         self,
@@ -106,31 +125,29 @@ class Flow:
         model: str | None,
         simulation: Simulation | None,
     ) -> dict[str, Any]:
+        """What the run goes by: what is on record, else what is given, as the record would give it back."""
         if unknown := set(params or ()) - set(self.file.params):
             there = ", ".join(self.file.params) or "none"
             raise ValueError(
                 f"flow {self.name!r} has no parameter {', '.join(sorted(unknown))}; there are {there}"
             )
         given = {
-            "params": None if params is None else self.file.params | dict(params),
+            "params": None if params is None else self.file.params | plain(params),
             "model": model,
-            "simulation": simulation and simulation.record(),
+            "simulation": simulation and plain(simulation.record()),
         }
         before = journal.recorded("goal")
         if before is not None and before.get("definition") != self.source.text:
             raise Irreproducible("this run was begun with another flow; Flow.of(log) is the one it was")
-        journal.note("goal", goal=self.file.goal, flow=self.name, definition=self.source.text)
         known = journal.recorded("settings")
         if known is None:
-            settings = given | {"params": given["params"] or self.file.params}
-            journal.note("settings", **settings)
-            return settings
+            return given | {"params": self.file.params if params is None else given["params"]}
         for name, value in given.items():
-            if value is not None and encode(value) != encode(known.get(name)):
+            if value is not None and value != known.get(name):
                 raise Irreproducible(
                     f"this run's {name} is {known.get(name)!r:.200}, got {value!r:.200}: leave it out, or fork the run"
                 )
-        return known
+        return {name: known.get(name) for name in given}
 
     def answer(self, log: RunLog, value: Mapping[str, Any]) -> None:
         """Record a person's answer to the question that a run waits for; then run it over the same log.
@@ -142,12 +159,14 @@ class Flow:
         if not asked or asked[-1]["iteration"] in answered:
             raise ValueError(f"{log.path.stem} waits for no answer")
         question = asked[-1]
-        step = next(step for step in self.file.steps if step.id == question["step"])
+        step = next((step for step in self.file.steps if step.id == question["step"]), None)
+        if step is None:
+            raise ValueError(
+                f"{question['step']} asks, and is no step of flow {self.name!r}: Flow.of(log) has it"
+            )
         try:
-            answer = checked(output_schema(step).python_type(), dict(value))
+            answer = checked(output_schema(step).python_type(), value)
         except Failure as failure:
             raise ValueError(f"{step.id}: {failure.detail}") from failure
-        event = {"iteration": question["iteration"], "step": step.id, "answer": answer}
-        log.append("answer", **event)
+        log.append("answer", iteration=question["iteration"], step=step.id, answer=answer)
         log.sync()
-        log.past.append({"event": "answer"} | event)

@@ -59,11 +59,7 @@ class Counters:
         told = set()
         for step in self._file.steps:
             for way in step.ways:
-                names = [(f"{step.id}->{way.goto}", way.max_visits)] if way.max_visits else []
-                names += (
-                    [(way.loop.name or f"{step.id}->{way.goto}", way.loop.max_iterations)] if way.loop else []
-                )
-                for name, limit in names:
+                for name, limit, _ in way.counts(step.id):
                     if name not in told:
                         told.add(name)
                         yield row("loop", name, self.taken[name], limit, self.limits[name])

@@ -1,9 +1,19 @@
 """What a flow file may hold. Everything is checked before anything runs; nothing unknown is passed over."""
 
+import math
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    Tag,
+    create_model,
+    model_validator,
+)
 
 from loopkit.flow.expressions import Expression, Template
 
@@ -26,6 +36,12 @@ def _expression(value: Any) -> Any:
     return value if isinstance(value, Expression) else Expression(value)
 
 
+def _scalar(value: Any) -> Any:
+    if not isinstance(value, str | int | float | bool | None):
+        raise ValueError(f"a single value is needed here, got {value!r:.80}")
+    return value
+
+
 def _template(value: Any) -> Any:
     return value if isinstance(value, Template) else Template(value)
 
@@ -35,6 +51,7 @@ When = Annotated[Expression, BeforeValidator(_expression)]
 Text = Annotated[Template, BeforeValidator(_template)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,63}$")]
 Count = Annotated[int, Field(ge=1, le=10_000, strict=True)]
+Scalar = Annotated[Any, BeforeValidator(_scalar)]
 Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
@@ -53,7 +70,7 @@ class Schema(Part):
     required: list[Name] | None = None
     """Default: all properties."""
     items: "Schema | None" = None
-    enum: list[str | int | float | bool] | None = Field(default=None, min_length=1, max_length=200)
+    enum: list[Scalar] | None = Field(default=None, min_length=1, max_length=200)
     minimum: float | None = Field(default=None, allow_inf_nan=False)
     maximum: float | None = Field(default=None, allow_inf_nan=False)
     minLength: int | None = Field(default=None, ge=0)
@@ -79,12 +96,23 @@ class Schema(Part):
             least, most = getattr(self, low), getattr(self, high)
             if least is not None and most is not None and least > most:
                 raise ValueError(f"{low} {least:g} is above {high} {most:g}")
+        low, high = self.bounds
+        if low is not None and high is not None and low > high:
+            raise ValueError(f"there is no integer from {self.minimum:g} to {self.maximum:g}")
         kinds = {"string": str, "integer": int, "number": (int, float)}
         if self.enum and not all(
             isinstance(one, kinds[self.type]) and one is not True and one is not False for one in self.enum
         ):
             raise ValueError(f"the enum of a {self.type} holds {self.enum!r}")
         return self
+
+    @property
+    def bounds(self) -> tuple[Any, Any]:
+        """`minimum` and `maximum`; of an integer the least and the greatest whole number."""
+        low, high = self.minimum, self.maximum
+        if self.type == "integer":
+            low, high = low if low is None else math.ceil(low), high if high is None else math.floor(high)
+        return low, high
 
     def python_type(self, name: str = "Output") -> Any:
         """The pydantic type that validates such a value, and whose JSON schema constrains a model's answer."""
@@ -111,21 +139,38 @@ class Schema(Part):
                 return bool
             case _ if self.enum:
                 return Literal[tuple(self.enum)]
-        number = int if self.type == "integer" else float
-        return Annotated[
-            number, Field(ge=self.minimum, le=self.maximum, allow_inf_nan=False, strict=number is int)
-        ]
+        number, (low, high) = int if self.type == "integer" else float, self.bounds
+        return Annotated[number, Field(ge=low, le=high, allow_inf_nan=False, strict=number is int)]
 
     def at(self, path: tuple[str, ...]) -> "Schema | None":
         """The part that a dotted path names; None if there is none."""
         here: Schema | None = self
         for key in path:
-            here = (here.items if here.type == "array" else here.properties.get(key)) if here else None
+            if here and here.type == "array":
+                here = (here.items or Schema(type="string")) if re.fullmatch(r"-?\d+", key) else None
+            else:
+                here = here.properties.get(key) if here else None
         return here
+
+    def may_lack(self, path: tuple[str, ...]) -> bool:
+        """Whether a fitting value may have nothing where `path` leads: an optional property, a short list."""
+        here: Schema | None = self
+        for key in path:
+            if here.type == "array":
+                needed = max(int(key) + 1, -int(key))
+                if (here.minItems or 0) < needed:
+                    return True
+            elif here.required is not None and key not in here.required:
+                return True
+            here = here.at((key,))
+        return False
 
 
 class Bound(Part):
-    """How often a way back may be taken. Transitions that share a name share the count."""
+    """How often a way back may be taken. Transitions that share a name share the count, and so its limit.
+
+    Without a name a bound is called `step->target`, as `max_visits` is.
+    """
 
     name: Name | None = None
     max_iterations: Count
@@ -156,6 +201,14 @@ class Transition(Part):
     def bounded(self) -> bool:
         return self.loop is not None or self.max_visits is not None
 
+    def counts(self, step: str) -> list[tuple[str, int, tuple[str, ...]]]:
+        """What is counted when `step` goes this way: the name of the count, its limit, and the field it stands in."""
+        name = f"{step}->{self.goto}"
+        found = [(name, self.max_visits, ("max_visits",))] if self.max_visits else []
+        if self.loop:
+            found.append((self.loop.name or name, self.loop.max_iterations, ("loop", "max_iterations")))
+        return found
+
 
 class Goal(Part):
     """The step is done again until `until` holds, at most `max_iterations` times."""
@@ -176,7 +229,10 @@ class CommandProbe(Part):
 class Wait(Part):
     """The engine looks, again and again, and calls nobody while there is nothing new."""
 
-    probe: str | CommandProbe
+    probe: Annotated[
+        Annotated[str, Tag("function")] | Annotated[CommandProbe, Tag("command")],
+        Discriminator(lambda value: "function" if isinstance(value, str) else "command"),
+    ]
     """A function that returns `pending`, `done` or `news` (or a mapping with that as `state`), or a command."""
     interval: Duration
     max_duration: Duration
@@ -184,7 +240,7 @@ class Wait(Part):
     """Where the run goes when `max_duration` is over."""
     grace: Duration | None = None
     """For how long a probe that fails counts as `pending`; without it the step fails at once."""
-    output: dict[Name, str | int | float | bool | None] = {}
+    output: dict[Name, Scalar] = {}
     """What `done` puts into the step's output."""
 
 
@@ -200,7 +256,7 @@ class RunBudget(Part):
 
     @model_validator(mode="after")
     def _some(self) -> "RunBudget":
-        if not self.model_fields_set:
+        if all(limit is None for limit in vars(self).values()):
             raise ValueError("a budget needs a limit: tokens, calls, seconds or cost")
         return self
 

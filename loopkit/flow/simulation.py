@@ -6,10 +6,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from loopkit.flow.cases import output_schema
 from loopkit.flow.schema import FlowFile, StepPart
 from loopkit.flow.source import FlowError, Source
-from loopkit.flow.world import STATES, Advice, Context, Question, World
-from loopkit.models.simulated import POLICIES, sample
+from loopkit.flow.world import STATES, Advice, Context, Question, World, checked
 from loopkit.verdict import Failure
 
 # What can go wrong with a model's answer is simulated by a model that answers so; the rest is raised.
@@ -51,22 +51,34 @@ class Simulation:
 
     def check(self, file: FlowFile) -> None:
         """Raise ValueError for a script that is for another flow."""
+        from loopkit.models.simulated import POLICIES
+
         if self.policy not in POLICIES:
             raise ValueError(f"there is no simulated:{self.policy}; there are {', '.join(sorted(POLICIES))}")
         steps = {step.id: step for step in file.steps}
-        names = {*steps, *(f"{step.id}.wait" for step in file.steps if step.wait)}
+        names = {step.id for step in file.steps if step.kind != "wait"}
+        names |= {f"{step.id}.wait" for step in file.steps if step.wait}
         names |= {"supervisor"} if file.supervisor else set()
         for name, answers in self.script.items():
             if name not in names:
                 raise ValueError(f"the script answers for {name!r}; there are {', '.join(sorted(names))}")
+            if not isinstance(answers, list | tuple):
+                raise ValueError(f"the script of {name!r} must be a list of answers, got {answers!r:.100}")
             for answer in answers:
                 fault = _fault(answer)
                 if fault is not None and fault not in FAULTS:
                     raise ValueError(
                         f"the script of {name!r} has fault {fault!r}; there are {', '.join(FAULTS)}"
                     )
-                if name in steps and steps[name].kind == "human" and fault:
-                    raise ValueError(f"{name!r} asks a person: a fault means nothing there")
+                if name in steps and steps[name].kind == "human" and answer is not None:
+                    if fault:
+                        raise ValueError(f"{name!r} asks a person: a fault means nothing there")
+                    try:
+                        checked(output_schema(steps[name]).python_type(), answer)
+                    except Failure as failure:
+                        raise ValueError(
+                            f"the script of {name!r} has {answer!r:.100}: {failure.detail}"
+                        ) from failure
                 if name.endswith(".wait") and fault is None and _state(answer) not in STATES:
                     raise ValueError(
                         f"the script of {name!r} has {answer!r}; a probe says {', '.join(STATES)}"
@@ -104,6 +116,8 @@ class SimulatedWorld(World):
         answer = self._scripted(step.id, turn)
         if answer is None and step.id in self.types:
             schema = self.types[step.id].model_json_schema()
+            from loopkit.models.simulated import sample
+
             answer = sample(schema, self._random(step.id, turn))
             if step.kind == "command":
                 answer = {"exit_code": 0, "stdout": "", "stderr": ""}
@@ -142,7 +156,7 @@ class SimulatedWorld(World):
 
     async def person(self, question: Question) -> dict[str, Any] | None:
         step = next(step for step in self.file.steps if step.id == question.step)
-        return self.checked(step, self._answer(step, question.visit))
+        return self._answer(step, question.visit)
 
     async def advise(self, step: StepPart, text: str, *, turn: int) -> Advice:
         scripted = self._scripted("supervisor", turn)

@@ -35,7 +35,7 @@ class Supervision:
         done = await walk.model_turn("supervisor", turn, _advise, walk, step, _case(step, error), turn)
         self._usage.add(done.usage)
         advice = Advice(**done.value) if done.value else None
-        refused = self._refused(walk, step, advice) if advice else f"no advice ({done.error.kind})"
+        refused = self._refused(walk, step, error, advice) if advice else f"no advice ({done.error.kind})"
         walk.counters.advice["refused" if refused else "followed"] += 1
         event = {"step": step.id, "action": advice and advice.action, "refused": refused or None}
         if walk.journal.note("advice", iteration=walk.number, option=turn, **event):
@@ -58,11 +58,13 @@ class Supervision:
         spent = self._budget and self._budget.spent(self._usage, 0.0)
         return spent.reason if spent else None
 
-    def _refused(self, walk: "Walk", step: StepPart, advice: Advice) -> str | None:
+    def _refused(self, walk: "Walk", step: StepPart, error: PhaseError, advice: Advice) -> str | None:
         """Why this advice is not followed; None if it is."""
         # The one line that keeps a supervisor on the ways that were drawn.
         if advice.action == "goto" and advice.goto not in step.recover:
             return f"{advice.goto!r} is not in the recover list of {step.id!r}"
+        if advice.action == "retry" and step.once and error.kind == "interrupted":
+            return f"{step.id!r} is to be done once, and may have been done"
         if advice.action == "fix":
             if advice.fixed is None or step.kind not in ("prompt", "code"):
                 return "it has no output to put in the step's place"

@@ -31,14 +31,16 @@ async def wait(walk: "Walk", step: StepPart, output: dict[str, Any]) -> Waited:
     part = step.wait
     began = await walk.step("wait", walk.count(f"{step.id}.wait"), _now, walk)
     started = good = last = due = began.value
+    end = started + part.max_duration
+    walk.world.seen(started)
     while True:
-        walk.world.seen(last)
         poll = walk.count(f"{step.id}.poll")
         new = not walk.journal.done(walk.number, "poll", poll)
         if new:
             await walk.world.sleep(max(0.0, due - walk.world.now()))
         found = (await walk.step("poll", poll, _look, walk, step, output, poll)).value
         now, state = found["at"], found["state"]
+        walk.world.seen(now)
         walk.seconds += max(0.0, now - last)
         walk.counters.polls[step.id, state] += 1
         if new:
@@ -53,9 +55,9 @@ async def wait(walk: "Walk", step: StepPart, output: dict[str, Any]) -> Waited:
             good = now
         elif part.grace is None or now - good > part.grace:
             raise StepFailed(PhaseError(**found["error"]))
-        if now - started >= part.max_duration:
+        if now >= end:
             return Waited(output | {"poll": "pending"}, None, True)
-        last, due = now, now + part.interval
+        last, due = now, min(now + part.interval, end)
 
 
 async def _now(walk: "Walk") -> float:

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import dataclass
 from importlib import import_module
 from inspect import isawaitable
@@ -16,8 +17,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, create_model
 
-from loopkit.flow.checking import output_schema
+from loopkit.flow.cases import output_schema
 from loopkit.flow.schema import CommandProbe, FlowFile, StepPart
+from loopkit.log import decode, encode
 from loopkit.verdict import Failure
 
 STATES = ("pending", "done", "news")
@@ -27,7 +29,7 @@ HEAD, TAIL = 2_000, 18_000
 
 @dataclass(frozen=True, kw_only=True)
 class Context:
-    """What a code step, or a probe, is called with."""
+    """What a code step, or a probe, is called with: its own copy of everything."""
 
     params: Mapping[str, Any]
     steps: Mapping[str, Any]
@@ -97,6 +99,16 @@ class World:
         names += [step.wait.probe for step in file.steps if step.wait and isinstance(step.wait.probe, str)]
         return {name: functions[name] if name in functions else _imported(name) for name in names}
 
+    def check_models(self) -> None:
+        """Raise ModelUnavailable for a model that cannot be asked, without loading or sending anything."""
+        names = [step.model or self.file.model for step in self.file.steps if step.kind == "prompt"]
+        names += [self.file.supervisor.model or self.file.model] if self.file.supervisor else []
+        if names:
+            from loopkit.models import check_id
+
+            for name in [self.model] if self.model else dict.fromkeys(names):
+                check_id(name)
+
     def resolved(self, name: str | None) -> Any:
         """The model of a step: what the run says, else what the step or the flow says."""
         from loopkit.models import resolve
@@ -124,7 +136,7 @@ class World:
 
     async def code(self, step: StepPart, context: Context, *, turn: int) -> dict[str, Any]:
         """Call the step's function. Failure(`malformed`) when what it returns is not what the step declares."""
-        made = self.functions[step.code](context)
+        made = self.functions[step.code](deepcopy(context))
         made = await _within(step.timeout, made) if isawaitable(made) else made
         return self.checked(step, {} if made is None else made)
 
@@ -143,12 +155,12 @@ class World:
             said = await run_command(argv, cwd=None, timeout=probe.timeout)
             state = "done" if said["exit_code"] == 0 else "news"
             return {"state": "pending" if said["exit_code"] in probe.pending else state, **said}
-        found = self.functions[probe](context)
+        found = self.functions[probe](deepcopy(context))
         found = await found if isawaitable(found) else found
         found = {"state": found} if isinstance(found, str) else found
         if not isinstance(found, dict) or found.get("state") not in STATES:
             raise Failure("malformed", f"a probe says {' or '.join(STATES)}, got {found!r:.200}")
-        return found
+        return checked(None, found)
 
     async def person(self, question: Question) -> dict[str, Any] | None:
         """The answer, where there is somebody who can be asked now; None to wait for one."""
@@ -189,16 +201,25 @@ class World:
 
 
 def checked(kind: type[BaseModel] | None, output: Any) -> dict[str, Any]:
-    """`output` as a plain mapping, validated by `kind`, where there is one. Failure(`malformed`) when it is none."""
+    """`output`, validated by `kind` where there is one, as the plain data that a record gives back.
+
+    Failure(`malformed`) when it does not fit.
+    """
     if isinstance(output, BaseModel):
-        output = output.model_dump()
-    if not isinstance(output, dict) or not all(isinstance(key, str) for key in output):
+        output = output.model_dump(by_alias=True)
+    if not isinstance(output, Mapping) or not all(isinstance(key, str) for key in output):
         raise Failure("malformed", f"a step's output is a mapping of names, got {output!r:.200}")
     try:
-        return output if kind is None else kind.model_validate(output).model_dump(by_alias=True)
+        fitting = dict(output) if kind is None else kind.model_validate(output).model_dump(by_alias=True)
     except ValidationError as error:
         listed = (f"{'.'.join(map(str, one['loc'])) or 'the whole'}: {one['msg']}" for one in error.errors())
         raise Failure("malformed", "; ".join(listed)) from error
+    return plain(fitting)
+
+
+def plain(data: Mapping[str, Any]) -> dict[str, Any]:
+    """`data` as its record gives it back, each value by itself."""
+    return {str(key): decode(encode(value)) for key, value in data.items()}
 
 
 async def _within(seconds: float, work: Any) -> Any:
