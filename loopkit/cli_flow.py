@@ -55,7 +55,8 @@ def add(commands: Any) -> None:
         return parser
 
     action("check", "validate a flow and list where each outcome of each step leads", _check, "file")
-    action("draw", "print a flow as a Mermaid graph", _draw, "file")
+    draw = action("draw", "print a flow as a Mermaid graph", _draw, "file")
+    draw.add_argument("--failures", action="store_true", help="also where failures, and the supervisor, lead")
     run = action("run", "run a flow, recording every step", _run, "file", "settings")
     run.add_argument("--run", dest="name", help="a name for the run (default: the time)")
     run.add_argument("--out", type=Path, help="folder of the records (default: runs/<flow>)")
@@ -113,7 +114,7 @@ def _check(args: argparse.Namespace) -> int:
 def _draw(args: argparse.Namespace) -> int:
     from loopkit.flow import Flow
 
-    print(Flow.load(args.file).draw(), end="")
+    print(Flow.load(args.file).draw(failures=args.failures), end="")
     return 0
 
 
@@ -244,6 +245,9 @@ def _tell(console: Any, event: Mapping[str, Any]) -> None:
             console.print(
                 f"  [dim]…  {_plain(event['step'])} poll {event['poll']}: {_plain(event['state'])}[/]"
             )
+        case "cancelled":
+            text = f"  [dim]…  correction cancelled ({_plain(event['reason'])}): {_plain(event['correction'][:100])}[/]"
+            console.print(text)
         case "advice":
             said = f"refused: {event['refused']}" if event["refused"] else "followed"
             console.print(

@@ -86,7 +86,7 @@ def test_check_lists_where_each_outcome_leads(capsys):
     flat = [" ".join(line.split()) for line in out.splitlines()]
     assert "review output.verdict is 'approved' test" in flat
     assert "output.verdict is 'changes_requested' develop" in flat
-    assert "limit reached (transitions.1.loop) ask_person" in flat
+    assert "limit reached: review_cycle ask_person" in flat
     assert (
         flat[-1] == "factory: 11 steps, every cycle bounded, every step reachable"
         or "steps, every cycle" in flat[-1]

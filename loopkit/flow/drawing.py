@@ -5,7 +5,7 @@ from typing import Any
 
 from loopkit.flow.cases import scopes
 from loopkit.flow.expressions import ExpressionError
-from loopkit.flow.graph import edges
+from loopkit.flow.graph import Edge, edges
 from loopkit.flow.schema import ENDS, FAILED, FlowFile, StepPart, Transition
 
 SHAPES = {
@@ -13,11 +13,11 @@ SHAPES = {
 }  # fmt: skip
 
 
-def mermaid(file: FlowFile) -> str:
+def mermaid(file: FlowFile, *, failures: bool = False) -> str:
     """The graph as a Mermaid flowchart: https://mermaid.js.org/syntax/flowchart.html.
 
     Rounded: a model. Boxes: code (single) and commands (double). Slanted: a person. Hexagons: a wait alone. Dashed:
-    where a limit or a failure leads.
+    where a limit leads; with `failures` also where a failure, and after it the supervisor, leads.
     """
     lines = ["flowchart TD", f"  start((start)) --> {_node(file.start or file.steps[0].id)}"]
     for step in file.steps:
@@ -29,17 +29,18 @@ def mermaid(file: FlowFile) -> str:
             notes.append(f"looks every {_time(step.wait.interval)}, up to {_time(step.wait.max_duration)}")
         lines.append(f"  {_node(step.id)}{opening}{_label('<br>'.join(map(_escaped, notes)))}{closing}")
     drawn = set()
-    for edge in edges(file):
+    shown = [edge for edge in edges(file) if edge.why in ("goto", "exhausted") or failures]
+    for edge in shown:
         if edge.why == "failure" and edge.target == FAILED:
             continue  # what every step can do
-        said = _said(edge.transition) if edge.why == "goto" else edge.why
+        said = _said(edge.transition) if edge.why == "goto" else _limit(edge)
         arrow = {"goto": "-->", "recover": "-. recover .->"}.get(edge.why, "-.->")
         label = f"|{_label(_escaped(said))}|" if said and edge.why != "recover" else ""
         line = f"  {_node(edge.source)} {arrow}{label} {_node(edge.target)}"
         if line not in drawn:
             drawn.add(line)
             lines.append(line)
-    reached = {edge.target for edge in edges(file)}
+    reached = {edge.target for edge in shown}
     lines += [f"  {_node(end)}((({end})))" for end in ENDS if end in reached]
     return "\n".join(lines) + "\n"
 
@@ -88,27 +89,37 @@ def outcomes(file: FlowFile) -> list[dict[str, Any]]:
 
 
 def _rows(file: FlowFile, step: StepPart) -> Iterator[dict[str, Any]]:
-    seen, taken = set(), []
+    seen, taken, ways = set(), set(), step.ways
     for scope, said in scopes(file, step):
         try:
-            way = next(way for way in step.ways if way.when is None or way.when.evaluate(scope))
+            number, way = next(
+                (number, way)
+                for number, way in enumerate(ways)
+                if way.when is None or way.when.evaluate(scope)
+            )
         except ExpressionError:
             continue  # a failure, which has a row of its own
-        taken.append(way)
+        taken.add(number)
         if (said, way.goto) not in seen:
             seen.add((said, way.goto))
             yield {"step": step.id, "outcome": said or "done", "goto": way.goto}
-    for way in step.ways:
-        if not any(way is one for one in taken):
+    for number, way in enumerate(ways):
+        if number not in taken:
             said = "else" if way.when is None else way.when.text
             yield {"step": step.id, "outcome": said, "goto": way.goto}
     for edge in edges(file):
         if edge.source == step.id and edge.why != "goto":
-            what = {
-                "exhausted": "limit reached",
-                "recover": "supervisor: goto",
-                "refused": "supervisor: refused",
-            }
-            loc = ".".join(str(part) for part in edge.loc[2:-1])
-            said = what.get(edge.why, edge.why) + (f" ({loc})" if edge.why == "exhausted" and loc else "")
-            yield {"step": step.id, "outcome": said, "goto": edge.target}
+            what = {"recover": "supervisor: goto", "refused": "supervisor: refused"}
+            yield {"step": step.id, "outcome": what.get(edge.why) or _limit(edge), "goto": edge.target}
+
+
+def _limit(edge: Edge) -> str:
+    """What kind of edge it is, for people; for one that a limit opens, which limit."""
+    if edge.why != "exhausted":
+        return edge.why
+    part = edge.loc[-2]  # of …, loop, on_exhausted
+    if edge.transition is None:
+        return f"limit reached: {part}"
+    field = "loop" if part == "loop" else "max_visits"
+    counts = edge.transition.counts(edge.source)
+    return f"limit reached: {next(name for name, _, place in counts if place[0] == field)}"

@@ -73,8 +73,10 @@ class Walk:
                 way, error = await self._visit(step)
             except Asked as waiting:
                 self.journal.sync()
-                return FlowOutcome(self.history, self.outputs, self.counters, question=waiting.question)
+                return self._outcome(question=waiting.question)
             except RunStopped as stopped:
+                if stopped.resumable:  # the visit is not over: it goes on when the run does
+                    return self._stop(stopped.reason, resumable=True)
                 reason, error = stopped.reason, self._error
                 self.cancel(reason.reason, None if self._acted else self._received)
             self._finish(step, way, error, reason)
@@ -86,11 +88,30 @@ class Walk:
                 if reason and not getattr(gate, "resumable", False):
                     self.cancel(reason.reason)
             if reason:
-                self.journal.note("stop", **asdict(reason), resumable=getattr(gate, "resumable", None))
+                return self._stop(reason, resumable=getattr(gate, "resumable", None))
             self.journal.sync()
-            if reason:
-                return FlowOutcome(self.history, self.outputs, self.counters, stopped_by=reason)
             here = way.goto
+
+    def _stop(self, reason: StopReason, *, resumable: bool | None) -> FlowOutcome:
+        if self.journal.note("stop", **asdict(reason), resumable=resumable):
+            self.watch({"event": "stop", **asdict(reason)})
+        self.journal.sync()
+        return self._outcome(stopped_by=reason)
+
+    def _outcome(self, **ended: Any) -> FlowOutcome:
+        simulated = self.world.simulated
+        return FlowOutcome(self.history, self.outputs, self.counters, simulated=simulated, **ended)
+
+    def may_go_on(self) -> None:
+        """Looked at before each model turn, and while the run waits. Raises RunStopped."""
+        for gate in self.gates:
+            if getattr(gate, "resumable", False) and (reason := gate(self.history)):
+                raise RunStopped(reason, resumable=True)
+        if self.budget:
+            usage, seconds = Usage(**self.history.usage.spent()), self.history.seconds + self.seconds
+            usage.add(self.usage)
+            if reason := self.budget.spent(usage, seconds):
+                raise RunStopped(reason)
 
     def _opened(self) -> tuple[Gate | None, StopReason | None]:
         if (before := self.journal.recorded("stop")) is not None:
@@ -181,11 +202,8 @@ class Walk:
 
     async def model_turn(self, phase: str, option: int, function: Any, *args: Any, **named: Any) -> Step:
         """A step that asks a model: the budget of the run is looked at first, unless it is on record."""
-        if self.budget and not self.journal.done(self.number, phase, option):
-            usage, seconds = Usage(**self.history.usage.spent()), self.history.seconds + self.seconds
-            usage.add(self.usage)
-            if reason := self.budget.spent(usage, seconds):
-                raise RunStopped(reason)
+        if not self.journal.done(self.number, phase, option):
+            self.may_go_on()
         step = await self.step(phase, option, function, *args, **named)
         self.counters.model_turns[next(one for one in args if isinstance(one, StepPart)).id] += 1
         return step
@@ -215,7 +233,8 @@ class Walk:
         visit = self.counters.visits[step.id]
         schema = self.world.types[step.id].model_json_schema()
         question = Question(step=step.id, iteration=self.number, visit=visit, text=text, schema=schema)
-        self.journal.note("question", iteration=self.number, step=step.id, text=text, schema=schema)
+        if self.journal.note("question", iteration=self.number, step=step.id, text=text, schema=schema):
+            self.watch({"event": "question", "step": step.id, "text": text})
         answer = self.journal.recorded("answer", self.number)
         if answer is None:
             self.journal.sync()
@@ -245,7 +264,9 @@ class Walk:
 
     def _take(self, step: StepPart, way: Transition, scope: dict[str, Any]) -> Way:
         """Count a way that is bounded; once its limit is reached, go elsewhere, and cancel what was under way."""
-        said = way.when.text if way.when is not None else "always"
+        said = way.when.text if way.when is not None else "otherwise" if len(step.ways) > 1 else "always"
+        if step.kind == "human":
+            said = "answered " + ", ".join(f"{name}: {value}" for name, value in scope["output"].items())[:80]
         correction = way.send.render(scope) if way.send else None
         opened, counted = None, way.counts(step.id)
         for name, limit, part in counted:
@@ -270,7 +291,9 @@ class Walk:
         correction, self.correction = correction or self.correction, None
         if correction:
             self.counters.cancelled += 1
-            self.journal.note("cancelled", iteration=self.number, correction=correction, reason=why)
+            event = {"correction": correction, "reason": why}
+            if self.journal.note("cancelled", iteration=self.number, **event):
+                self.watch({"event": "cancelled", **event})
 
     def _holds(self, step: StepPart, output: dict[str, Any]) -> bool:
         try:

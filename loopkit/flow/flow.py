@@ -58,9 +58,9 @@ class Flow:
     def name(self) -> str:
         return self.file.flow
 
-    def draw(self) -> str:
-        """The graph as a Mermaid flowchart."""
-        return mermaid(self.file)
+    def draw(self, *, failures: bool = False) -> str:
+        """The graph as a Mermaid flowchart; with `failures` also where a failure leads."""
+        return mermaid(self.file, failures=failures)
 
     def outcomes(self) -> list[dict[str, Any]]:
         """Where each outcome of each step leads, limits and failures included: rows of `step`, `outcome`, `goto`."""

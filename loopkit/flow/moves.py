@@ -28,11 +28,11 @@ class StepFailed(Exception):
 
 
 class RunStopped(Exception):
-    """A limit of the whole run opened in the middle of a step."""
+    """A limit of the whole run opened in the middle of a step; or, `resumable`, somebody cancelled."""
 
-    def __init__(self, reason: StopReason) -> None:
+    def __init__(self, reason: StopReason, *, resumable: bool = False) -> None:
         super().__init__(reason.reason)
-        self.reason = reason
+        self.reason, self.resumable = reason, resumable
 
 
 class Asked(Exception):

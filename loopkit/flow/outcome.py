@@ -86,6 +86,8 @@ class FlowOutcome:
     """`done` or `failed` when the flow came to its end; else the gate that opened."""
     question: "Question | None" = None
     """What a person is asked; the run goes on when it is answered."""
+    simulated: bool = False
+    """Whether nothing was executed."""
 
     @property
     def status(self) -> str:
@@ -113,7 +115,8 @@ class FlowOutcome:
 
     def __repr__(self) -> str:
         why = self.question.text if self.question else self.stopped_by.reason
-        return f"<FlowOutcome: {self.status} after {len(self.history)} steps ({why})>"
+        label = " (simulated)" if self.simulated else ""
+        return f"<FlowOutcome{label}: {self.status} after {len(self.history)} steps ({why})>"
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(repr(self))}</p>{self.counters_df().to_html(index=False, na_rep='')}"

@@ -245,7 +245,7 @@ class Wait(Part):
 
 
 class RunBudget(Part):
-    """Limits of a whole run, looked at before each model turn."""
+    """Limits of a whole run, looked at before each model turn and while it waits."""
 
     tokens: int | None = Field(default=None, ge=0)
     calls: int | None = Field(default=None, ge=0)
@@ -295,7 +295,7 @@ class StepPart(Part):
     max_tokens: int = Field(default=512, ge=1)
     cwd: Text | None = None
     timeout: Duration = 600.0
-    """For one turn of a prompt, code or command."""
+    """For one turn of a prompt, a command, or code that is async; a plain function cannot be interrupted."""
     once: bool = False
     """A turn that was running when the process died is not done again: it fails as `interrupted`."""
     output_schema: Schema | None = None

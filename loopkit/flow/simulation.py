@@ -88,6 +88,9 @@ class Simulation:
 class SimulatedWorld(World):
     """A World that does nothing. Model steps still go through a model, a simulated one, and are billed and recorded."""
 
+    simulated = True
+    look_every = float("inf")
+
     def __init__(self, file: FlowFile, simulation: Simulation) -> None:
         simulation.check(file)
         super().__init__(file, {}, model=f"simulated:{simulation.policy}")

@@ -36,8 +36,9 @@ async def wait(walk: "Walk", step: StepPart, output: dict[str, Any]) -> Waited:
     while True:
         poll = walk.count(f"{step.id}.poll")
         new = not walk.journal.done(walk.number, "poll", poll)
-        if new:
-            await walk.world.sleep(max(0.0, due - walk.world.now()))
+        while new and (left := due - walk.world.now()) > 0:
+            walk.may_go_on()
+            await walk.world.sleep(min(left, walk.world.look_every))
         found = (await walk.step("poll", poll, _look, walk, step, output, poll)).value
         now, state = found["at"], found["state"]
         walk.world.seen(now)

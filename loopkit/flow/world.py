@@ -79,6 +79,10 @@ class World:
     Raises ValueError for a function that cannot be found, before anything runs.
     """
 
+    simulated = False
+    look_every = 1.0
+    """Seconds of a wait after which to see whether somebody cancelled it."""
+
     def __init__(
         self,
         file: FlowFile,

@@ -33,7 +33,8 @@ def answer_form(store: Store, run: str, *, then: Callable[[], Any] | None = None
 
     def answer(_: Any) -> None:
         try:
-            said_so = {name: _value(part, fields[name].value) for name, part in parts.items()}
+            typed = {name: _value(part, fields[name].value) for name, part in parts.items()}
+            said_so = {name: value for name, value in typed.items() if value is not None}
             with store.resume(run) as log:
                 Flow.of(log).answer(log, said_so)
         except (StoreError, ValueError) as error:
@@ -51,23 +52,35 @@ def answer_form(store: Store, run: str, *, then: Callable[[], Any] | None = None
 
 
 def _resolved(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """The part itself, or what its `$ref` names."""
-    return schema["$defs"][part["$ref"].rpartition("/")[2]] if "$ref" in part else part
+    """The part itself, what its `$ref` names, or what it is when it is not left out; then it is `optional`."""
+    if "$ref" in part:
+        return schema["$defs"][part["$ref"].rpartition("/")[2]]
+    if "anyOf" in part:
+        given = next(one for one in part["anyOf"] if one.get("type") != "null")
+        return _resolved(given, schema) | {"optional": True}
+    return part
 
 
 def _value(part: dict[str, Any], value: Any) -> Any:
-    """Lists and objects are typed in as JSON."""
-    return json.loads(value) if part.get("type") in ("array", "object") else value
+    """What was typed in: lists, objects and optional numbers as JSON; None for what was left out."""
+    if part.get("optional") and value == "":
+        return None
+    as_json = part.get("type") in ("array", "object") or (
+        part.get("optional") and part.get("type") != "string"
+    )
+    return json.loads(value) if as_json and isinstance(value, str) and "enum" not in part else value
 
 
 def _field(name: str, part: dict[str, Any]) -> "ipywidgets.Widget":
     import ipywidgets
 
     label = {"description": name, "style": {"description_width": "initial"}}
-    if "enum" in part:
-        return ipywidgets.ToggleButtons(options=part["enum"], **label)
-    if "const" in part:
-        return ipywidgets.ToggleButtons(options=[part["const"]], **label)
+    options = part.get("enum") or ([part["const"]] if "const" in part else [])
+    if options:
+        left_out = [("–", "")] if part.get("optional") else []
+        return ipywidgets.ToggleButtons(options=[*left_out, *((str(one), one) for one in options)], **label)
+    if part.get("optional"):
+        return ipywidgets.Textarea(rows=1, placeholder="may be left out", **label)
     match part.get("type"):
         case "boolean":
             return ipywidgets.Checkbox(value=False, indent=False, **label)

@@ -412,7 +412,7 @@ def test_every_flow_that_is_accepted_ends_and_goes_where_its_table_says(cases, q
     ends = [] if outcome.status == "stopped" else [outcome.status]
     taken = set(itertools.pairwise([*outcome.path, *ends]))
     assert taken <= table
-    drawn = flow.draw()
+    drawn = flow.draw(failures=True)
     for source, target in taken - {(step, "failed") for step in outcome.path}:
         assert re.search(rf"^  s_{source} -.*> ?(\|.*\| )?s_{target}$", drawn, re.MULTILINE)
     counted = outcome.counters

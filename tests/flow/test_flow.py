@@ -506,10 +506,11 @@ def test_the_log_tells_what_happened_and_a_watcher_hears_of_new_events_only(log)
     asyncio.run(flow.run(log=log, watch=heard.append))
     kinds = ["start", "settings", "goal", "visit", "step", "iteration", "visit", "step", "iteration"]
     assert [event["event"] for event in log.past] == [*kinds, "visit", "question"]
-    assert [(event["step"], event["goto"]) for event in heard] == [("a", "left"), ("left", "ask")]
+    assert [event["event"] for event in heard] == ["iteration", "iteration", "question"]
+    assert [(event["step"], event["goto"]) for event in heard[:2]] == [("a", "left"), ("left", "ask")]
     flow.answer(log, {"answer": "yes"})
     asyncio.run(flow.run(log=log, watch=heard.append))
-    assert [event["step"] for event in heard] == ["a", "left", "ask"]
+    assert [event["event"] for event in heard[3:]] == ["iteration", "stop"]
 
 
 def test_an_outcome_shows_itself():
@@ -534,3 +535,65 @@ def test_a_flow_is_loaded_from_a_file_and_draws_itself(tmp_path):
     assert flow.outcomes_df().to_dict("records") == flow.outcomes()
     with pytest.raises(FlowError, match=f"{tmp_path}/none.yaml:1:1: cannot be read"):
         Flow.load(tmp_path / "none.yaml")
+
+
+WAITING = """
+flow: f
+budget: {{ seconds: {seconds} }}
+steps:
+  - id: look
+    wait: {{ probe: look, interval: 50ms, max_duration: 20s, on_exhausted: failed }}
+    goto: done
+"""
+
+
+def test_a_wait_can_be_cancelled_and_goes_on(tmp_path):
+    store, looks, cancel = Store(tmp_path), [], Cancel()
+
+    def look(context):
+        looks.append(1)
+        if len(looks) == 2:
+            cancel.request("enough for today")
+        return "pending" if len(looks) < 4 else "done"
+
+    flow = Flow.parse(WAITING.format(seconds=60), {"look": look})
+    with store.create("r") as log:
+        outcome = asyncio.run(flow.run(log=log, gates=[cancel]))
+    assert (outcome.status, outcome.stopped_by.reason, len(looks)) == ("stopped", "enough for today", 2)
+    assert (store.run("r").status, len(outcome.history)) == ("stopped", 0)
+    with store.resume("r") as log:
+        outcome = asyncio.run(flow.run(log=log))
+    assert (outcome.status, outcome.path, len(looks)) == ("done", ["look"], 4)
+    assert outcome.counters.polls == {("look", "pending"): 3, ("look", "done"): 1}
+
+
+def test_a_wait_ends_with_the_time_of_the_run():
+    flow = Flow.parse(WAITING.format(seconds=0.12), {"look": lambda _: "pending"})
+    outcome = asyncio.run(flow.run())
+    assert (outcome.status, outcome.stopped_by.gate) == ("stopped", "Budget")
+    assert "seconds spent" in outcome.stopped_by.reason
+
+
+def test_a_simulated_outcome_says_so_and_a_person_is_quoted():
+    text = """
+flow: f
+steps:
+  - id: ask
+    human: Well?
+    output_schema: { properties: { say: { type: string } } }
+    transitions: [ { when: output.say == 'no', goto: failed }, { goto: done } ]
+"""
+    flow = Flow.parse(text)
+    outcome = asyncio.run(flow.run(simulation=Simulation(script={"ask": [{"say": "yes"}]})))
+    assert repr(outcome) == "<FlowOutcome (simulated): done after 1 steps (ask: answered say: yes)>"
+    outcome = asyncio.run(flow.run(person=lambda question: {"say": "no"}))
+    assert repr(outcome) == "<FlowOutcome: failed after 1 steps (ask: answered say: no)>"
+
+
+def test_a_drawing_has_failures_on_request():
+    flow = Flow.parse(
+        "flow: f\nsteps:\n  - {id: a, code: f, on_failure: b, goto: done}\n  - {id: b, human: 'What?', goto: failed}"
+    )
+    assert "  s_a --> s_done" in flow.draw().splitlines()
+    assert "failure" not in flow.draw()
+    assert '  s_a -.->|"failure"| s_b' in flow.draw(failures=True).splitlines()

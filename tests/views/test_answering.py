@@ -21,6 +21,10 @@ steps:
         stars: { type: integer, minimum: 1, maximum: 5 }
         tags: { type: array, items: { type: string } }
         why: { type: string, minLength: 2 }
+        rank: { type: integer }
+        tone: { type: string, enum: [warm, cool] }
+        note: { type: string }
+      required: [decision, urgent, stars, tags, why]
     transitions:
       - when: output.decision == 'yes'
         goto: done
@@ -44,15 +48,26 @@ def test_the_form_asks_what_the_run_asks_and_records_the_answer(tmp_path):
     store, called = waiting(tmp_path), []
     question, fields, button, said = parts(answer_form(store, "r", then=lambda: called.append(1)))
     assert "Ship &lt;b&gt;it&lt;/b&gt;?" in question.value
-    assert fields["decision"].options == ("yes", "no")
+    assert fields["decision"].options == (("yes", "yes"), ("no", "no"))
     fields["why"].value, fields["tags"].value, fields["urgent"].value = "it is good", '["a"]', True
     button.click()
     assert called == [1] and button.disabled and "Recorded" in said.value
     expected = {"decision": "yes", "urgent": True, "stars": 1, "tags": ["a"], "why": "it is good"}
+    expected |= {"rank": None, "tone": None, "note": None}
     assert store.run("r").first("answer")["answer"] == expected
     with store.resume("r") as log:
         outcome = asyncio.run(Flow.of(log).run(log=log))
     assert (outcome.status, outcome.outputs["ask"]) == ("done", expected)
+
+
+def test_what_may_be_left_out_may_also_be_given(tmp_path):
+    store = waiting(tmp_path)
+    _, fields, button, _ = parts(answer_form(store, "r"))
+    fields["why"].value, fields["tags"].value, fields["urgent"].value = "it is good", "[]", False
+    fields["rank"].value, fields["tone"].value, fields["note"].value = "3", "cool", "3"
+    button.click()
+    answer = store.run("r").first("answer")["answer"]
+    assert (answer["rank"], answer["tone"], answer["note"], answer["urgent"]) == (3, "cool", "3", False)
 
 
 @pytest.mark.parametrize(("field", "value"), [("why", ""), ("stars", 9), ("tags", "[1"), ("tags", "[1]")])

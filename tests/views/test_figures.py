@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopkit import Failure, Feedback, Loop, MaxIterations, Stagnation, Store, Threshold, Verdict
+from loopkit import Failure, Feedback, Loop, MaxIterations, Store, Threshold, Verdict
 from loopkit.history import Decision, Iteration
 from loopkit.store import Run
 from loopkit.views import arms_figure, convergence_figure, items_figure
