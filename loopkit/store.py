@@ -193,18 +193,21 @@ class Store:
         """
         import pandas as pd
 
-        columns: dict[str, list[Any]] = {name: [] for name in STEP_COLUMNS}
+        columns: dict[str, list[Any]] = {name: [] for name in ("run", *STEP_FIELDS, *USAGE, "error")}
         for one in [self.run(run)] if run else self.runs():
-            for step in one.all("step"):
-                usage, error = step.get("usage", {}), step.get("error", {})
-                for name, values in columns.items():
-                    values.append(usage.get(name, 0) if name in USAGE else step.get(name))
-                columns["run"][-1], columns["error"][-1] = one.id, error.get("kind")
+            steps = one.all("step")
+            columns["run"] += [one.id] * len(steps)
+            for name in STEP_FIELDS:
+                columns[name] += [step.get(name) for step in steps]
+            for name in USAGE:
+                columns[name] += [step.get("usage", NOTHING).get(name, 0) for step in steps]
+            columns["error"] += [step.get("error", NOTHING).get("kind") for step in steps]
         return pd.DataFrame(columns if columns["run"] else [])
 
 
+NOTHING: dict[str, Any] = {}
+STEP_FIELDS = ["iteration", "phase", "option", "seconds"]
 USAGE = [one.name for one in fields(Usage)]
-STEP_COLUMNS = ["run", "iteration", "phase", "option", "seconds", *USAGE, "error"]
 
 
 def _run_row(run: str, events: list[dict[str, Any]]) -> dict[str, Any]:

@@ -360,7 +360,7 @@ def resumed(script, store, run, *, goal="the goal", **changed):
 # --- killed and resumed ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=240, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(scripts, st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=2))
 def test_a_run_killed_at_any_moment_ends_as_if_nothing_had_been(script, cuts):
     with store_of(script) as (store, outcome, events):

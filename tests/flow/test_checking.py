@@ -360,7 +360,7 @@ def reached(names, edges):
     }
 
 
-@settings(max_examples=250, **QUICK)
+@settings(max_examples=120, **QUICK)
 @given(graphs())
 def test_a_flow_is_accepted_exactly_if_free_ways_make_no_cycle_and_every_step_is_reached(graph):
     names, ways = graph
@@ -399,7 +399,7 @@ def most_visits(flow):
     return (bounded + 1) * len(flow["steps"])
 
 
-@settings(max_examples=250, **QUICK)
+@settings(max_examples=120, **QUICK)
 @given(data=st.data())
 def test_every_flow_that_is_accepted_ends_and_goes_where_its_table_says(cases, quick_ask, data):
     text, plain, simulation = data.draw(cases())

@@ -120,7 +120,7 @@ def test_the_factory_killed_at_any_event_comes_to_the_same(stores, done, scenari
     expect_the_same(flow, stores(), places, 0.5, done, simulation=simulation)
 
 
-@settings(max_examples=320, **QUICK)
+@settings(max_examples=160, **QUICK)
 @given(data=st.data(), places=PLACES, inside=INSIDE)
 def test_a_run_killed_anywhere_comes_to_the_same_and_does_nothing_twice(
     cases, quick_ask, done, stores, data, places, inside
