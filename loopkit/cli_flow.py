@@ -3,7 +3,7 @@
 import argparse
 import asyncio
 import sys
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -94,9 +94,11 @@ def main(args: argparse.Namespace, guarded: Callable[[Any], Any]) -> int:
 def _check(args: argparse.Namespace) -> int:
     from rich.table import Table
 
-    from loopkit.flow import Flow
+    from loopkit.flow import Flow, World
 
     flow = Flow.load(args.file)
+    _importable(args.file)
+    World(flow.file, {})  # finds its functions, or says which one is not there
     table = Table(box=None, pad_edge=False, header_style="dim")
     for heading in ("step", "outcome", "leads to"):
         table.add_column(heading)
@@ -123,11 +125,13 @@ def _run(args: argparse.Namespace) -> int:
     from loopkit.store import Store
 
     flow = Flow.load(args.file)
+    _importable(args.file)
     settings = _settings(args, flow)
     flow.check(**settings)
     store = Store(args.out or Path("runs") / flow.name)
     name = args.name or f"{datetime.now():%Y%m%d-%H%M%S}"
-    with store.create(name, flow=flow.name, model=args.model or flow.file.model) as log:
+    known = {"flow": flow.name, "file": str(args.file.resolve()), "model": args.model or flow.file.model}
+    with store.create(name, **known) as log:
         return _walk(args, flow, log, **settings)
 
 
@@ -136,6 +140,7 @@ def _resume(args: argparse.Namespace) -> int:
 
     store, name = _recorded(args.log)
     with store.resume(name) as log:
+        _importable(_file_of(log.past))
         return _walk(args, Flow.of(log), log)
 
 
@@ -146,6 +151,7 @@ def _answer(args: argparse.Namespace) -> int:
     if not args.fields:
         return _ask(args.log, store.run(name))
     with store.resume(name) as log:
+        _importable(_file_of(log.past))
         flow = Flow.of(log)
         asked = [event for event in log.past if event["event"] == "question"][-1:]
         parts = asked[0]["schema"].get("properties", {}) if asked else {}
@@ -167,9 +173,14 @@ def _fork(args: argparse.Namespace) -> int:
 
     store, name = _recorded(args.log)
     parent = store.run(name)
+    _importable(_file_of(parent.events))
     flow = Flow.of(parent)
     before = parent.first("settings") or {}
     settings = _settings(args, flow)
+    if before.get("simulation") and args.model and settings["simulation"] is None:
+        raise ValueError(
+            f"{name} is simulated, and its first steps cannot become real: fork it with a simulated: model"
+        )
     settings["params"] = (before.get("params") or {}) | settings["params"]
     if args.model is None:
         settings["model"] = before.get("model")
@@ -179,6 +190,19 @@ def _fork(args: argparse.Namespace) -> int:
         name, args.new, at=args.at, flow=flow.name, model=args.model or parent.params.get("model")
     ) as log:
         return _walk(args, flow, log, **settings)
+
+
+def _importable(file: Path | None) -> None:
+    """Functions of a flow may stand in modules beside its file, or in the folder one works in."""
+    for folder in (file.resolve().parent if file else None, Path.cwd()):
+        if folder and str(folder) not in sys.path:
+            sys.path.insert(0, str(folder))
+
+
+def _file_of(events: Sequence[Mapping[str, Any]]) -> Path | None:
+    """The file that a recorded run was begun with."""
+    file = events[0].get("params", {}).get("file") if events else None
+    return Path(file) if isinstance(file, str) else None
 
 
 def _again(recorded: Mapping[str, Any] | None) -> Any:

@@ -78,8 +78,7 @@ class Index:
         if known is not None and (known["size"], known["mtime"]) == (stat.st_size, stat.st_mtime_ns):
             return decode(known["line"])
         events = read_events(path)
-        if known is not None:
-            self._check(path, known, events)
+        self.check(path, events)
         if not events:
             return None
         row = make(run, events)
@@ -90,13 +89,16 @@ class Index:
         self._made.append((*values, _sum(values)))
         return row
 
-    def _check(self, path: Path, known: dict[str, Any], events: list[dict[str, Any]]) -> None:
+    def check(self, path: Path, events: list[dict[str, Any]]) -> None:
+        """Raise StoreError when the log at `path`, which holds `events`, has lost some that the index had seen."""
+        if (known := self._known(path.stem)) is None:
+            return
         if events and events[0]["hash"] != known["first"]:
             return  # another run of the same name, made after the old one was deleted
         count = known["events"]
         if len(events) < count or events[count - 1]["hash"] != known["last"]:
             raise StoreError(
-                f"{path} has {len(events)} events, but had {count} when {self.path.name} saw it last: some are missing "
+                f"{path} does not hold the {count} events that {self.path.name} saw in it last: some are missing "
                 f"or were changed. Restore it from a copy, or delete {self.path} to take it as it is."
             )
 

@@ -5,6 +5,7 @@ another; the finished ones come back from the record, and so do the model calls 
 answered. Code between the steps must follow from what the steps returned: then it arrives where it was.
 """
 
+import asyncio
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
@@ -161,6 +162,7 @@ class Journal:
                 usage=Usage(**event.get("usage", {})),
                 seconds=event["seconds"],
             )
+        await asyncio.sleep(0)  # Ctrl-C is heard here, also where every step is a plain function
         value, error, started = None, None, time.perf_counter()
         # A loop without a log, inside a step of one that has, leaves its calls to that one.
         calls = Calls(self._log, place, self._answers.get(place)) if self._log is not None else _calls.get()

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loopkit.index import NAME as INDEX
 from loopkit.index import Index
 from loopkit.log import RunLog, RunTaken, StoreError, encode, read_events
 from loopkit.usage import Usage
@@ -97,17 +98,26 @@ class Store:
         if not self.path(run).exists():
             raise self._no(run)
         log = RunLog(self.path(run))
-        if not log.past:
+        try:
+            self._check(run, log.past)
+            if Run(run, log.past).status != "finished":
+                log.open("resume")
+        except BaseException:
             log.close()
+            raise
+        return log
+
+    def _check(self, run: str, events: list[dict[str, Any]]) -> None:
+        """Raise StoreError for a run that cannot go on from these events."""
+        if not events:
             raise StoreError(
                 f"{self.path(run)} holds no event: the run died before it began; create it again"
             )
-        if len(log.past) <= (log.past[0].get("parent") or {}).get("events", 0):
-            log.close()
+        if len(events) <= (events[0].get("parent") or {}).get("events", 0):
             raise StoreError(f"{self.path(run)} died while it was forked: delete it, and fork again")
-        if Run(run, log.past).status != "finished":
-            log.open("resume")
-        return log
+        if (self.folder / INDEX).exists():
+            with Index(self.folder) as index:
+                index.check(self.path(run), events)
 
     def fork(self, run: str, new: str, *, at: int, **params: Any) -> RunLog:
         """Open a new run that goes on from iteration `at` of `run`, with other parameters or another loop.

@@ -374,3 +374,35 @@ def test_the_command_works_as_it_is_installed(here):
     assert done.stdout.startswith("flowchart TD")
     done = subprocess.run([program, "flow", "check", "broken.yaml"], capture_output=True, text=True, cwd=here)
     assert (done.returncode, done.stdout) == (2, "") and "broken.yaml:4:" in done.stderr
+
+
+def test_functions_stand_beside_the_file_and_are_found_again_from_elsewhere(tmp_path, monkeypatch):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "my_checks_beside.py").write_text("def length(context): return {'ok': True}\n")
+    file = tmp_path / "there" / "f.yaml"
+    text = "flow: f\nsteps:\n  - {id: a, code: 'my_checks_beside:length', goto: b}\n  - {id: b, human: 'Well?', goto: done}\n"
+    file.write_text(text)
+    monkeypatch.chdir(tmp_path)
+    command = [sys.executable, "-m", "loopkit.cli", "flow"]
+
+    def run(*args, folder):
+        return subprocess.run([*command, *args], cwd=folder, capture_output=True, text=True)
+
+    assert run("check", str(file), folder=tmp_path).returncode == 0
+    assert run("run", str(file), "--out", "runs", "--run", "r", folder=tmp_path).returncode == 3
+    done = run("answer", str(tmp_path / "runs" / "r"), "answer=yes", folder="/")
+    assert done.returncode == 0, done.stderr
+    file.write_text(text.replace(":length", ":lenght"))
+    wrong = run("check", str(file), folder=tmp_path)
+    assert wrong.returncode == 2 and "cannot find the function 'my_checks_beside:lenght'" in wrong.stderr
+
+
+def test_a_simulation_does_not_become_real(tmp_path, capsys):
+    file = tmp_path / "f.yaml"
+    file.write_text("flow: f\nsteps:\n  - {id: a, human: 'Well?', goto: done}\n")
+    out = str(tmp_path / "runs")
+    assert (
+        cli.main(["flow", "run", str(file), "--model", "simulated:random", "--out", out, "--run", "r"]) == 0
+    )
+    assert cli.main(["flow", "fork", f"{out}/r", "s", "--at", "1", "--model", "embedded"]) == 2
+    assert "r is simulated" in capsys.readouterr().err

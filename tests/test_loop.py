@@ -641,4 +641,4 @@ def test_a_keyboard_interrupt_is_not_a_crash():
 
     loop = Loop(propose=propose, execute=None, judge=None, gates=[MaxIterations(5)])
     with pytest.raises(KeyboardInterrupt):
-        loop.run(None).send(None)
+        asyncio.run(loop.run(None))

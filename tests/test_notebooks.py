@@ -166,9 +166,9 @@ def test_runs_in_a_kernel_without_a_word_on_stderr(name, tmp_path):
 
 @pytest.mark.parametrize("name", SMALL)
 async def test_runs_again_over_the_same_folder_with_a_model_that_only_fails(name, tmp_path):
-    for policy in ("empty", "truncated", "malformed", "oracle"):
+    for policy in ("empty", "malformed"):
         await play(name, tmp_path, model=f"simulated:{policy}")
-    assert len(list(tmp_path.glob("*/*"))) == 4, "records of each time, none overwritten"
+    assert len(list(tmp_path.glob("*/*"))) == 2, "records of each time, none overwritten"
 
 
 async def test_the_loop_shows_what_it_says(tmp_path, capsys):

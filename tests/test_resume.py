@@ -5,6 +5,7 @@ import functools
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import tempfile
@@ -1127,3 +1128,26 @@ def test_a_run_that_died_before_its_goal_was_recorded_wants_it_again(tmp_path):
         with pytest.raises(Irreproducible, match="died before its goal was recorded"):
             asyncio.run(loop.run(log=log))
         assert asyncio.run(loop.run("goal", log=log)).goal == "goal"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+def test_ctrl_c_is_heard_between_plain_functions_too(tmp_path):
+    code = """
+import asyncio, signal, sys, time
+from loopkit import Loop, MaxIterations, Store
+signal.signal(signal.SIGINT, signal.default_int_handler)
+def execute(candidate):
+    print(candidate, flush=True)
+    time.sleep(0.05)
+loop = Loop(propose=lambda _, history: len(history), execute=execute, judge=lambda *_: 1, gates=[MaxIterations(200)])
+with Store(sys.argv[1]).create("r") as log:
+    asyncio.run(loop.run("goal", log=log))
+"""
+    child = subprocess.Popen([sys.executable, "-c", code, tmp_path], stdout=subprocess.PIPE, text=True)
+    while child.stdout.readline() != "3\n":
+        pass
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=20)
+    assert child.returncode != 0
+    run = Store(tmp_path).run("r")
+    assert run.status == "unfinished" and 3 <= run.iterations < 20

@@ -1,5 +1,6 @@
 """Event logs: what is recorded comes back, whatever happens while it is written."""
 
+import asyncio
 import errno
 import json
 import math
@@ -225,7 +226,7 @@ def test_a_loop_ends_when_its_record_cannot_be_written(tmp_path, monkeypatch):
     loop = Loop(propose=lambda *_: 1, execute=lambda _: 1, judge=lambda *_: 1, gates=[MaxIterations(3)])
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StoreError):
-        loop.run("goal", log=log).send(None)
+        asyncio.run(loop.run("goal", log=log))
     monkeypatch.undo()
     log.close()
 
@@ -445,3 +446,16 @@ def test_a_file_that_no_run_wrote_is_passed_over(tmp_path):
     assert store.ids() == ["a"]
     assert list(store.runs_df()["run"]) == ["a"]
     assert store.steps_df().empty
+
+
+async def test_resuming_notices_a_lost_end_that_the_index_had_seen(tmp_path):
+    store = await two_runs(tmp_path)
+    path = store.path("b")
+    whole = path.read_bytes()
+    store.runs_df()
+    path.write_bytes(b"".join(whole.splitlines(keepends=True)[:-4]))
+    with pytest.raises(StoreError, match="does not hold the .* events that index.sqlite saw"):
+        store.resume("b")
+    assert not store.is_held("b")
+    path.write_bytes(whole)
+    store.resume("b").close()

@@ -322,7 +322,7 @@ EDIT = st.tuples(
 
 
 @pytest.mark.filterwarnings("ignore:the file is not specified", "ignore:The specified file")
-@settings(max_examples=300, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(edits=st.lists(EDIT, min_size=1, max_size=4))
 def test_a_mangled_batch_file_is_refused_in_words_or_runs(tmp_path_factory, edits):
     text = DEMO
