@@ -55,7 +55,7 @@ class Journal:
     """A run in the making. `log` may be None: then nothing is recorded, and nothing is given back."""
 
     def __init__(self, log: Log | None) -> None:
-        self._log = log
+        self._log, self._yielded = log, time.perf_counter()
         self._steps: dict[Place, dict[str, Any]] = {}
         self._answers: dict[Place, dict[str, deque[Any]]] = defaultdict(lambda: defaultdict(deque))
         self._notes: dict[tuple[str, int | None, int | None], dict[str, Any]] = {}
@@ -162,8 +162,10 @@ class Journal:
                 usage=Usage(**event.get("usage", {})),
                 seconds=event["seconds"],
             )
-        await asyncio.sleep(0)  # Ctrl-C is heard here, also where every step is a plain function
         value, error, started = None, None, time.perf_counter()
+        if started - self._yielded > 0.05:  # Ctrl-C is heard here, also where every step is a plain function
+            await asyncio.sleep(0)
+            self._yielded = started = time.perf_counter()
         # A loop without a log, inside a step of one that has, leaves its calls to that one.
         calls = Calls(self._log, place, self._answers.get(place)) if self._log is not None else _calls.get()
         token = _calls.set(calls)

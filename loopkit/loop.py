@@ -12,7 +12,7 @@ from inspect import isawaitable
 from typing import Any
 
 from loopkit.history import BestOf, Decision, Direction, Gate, History, Iteration, StopReason
-from loopkit.journal import Journal, Log, type_name
+from loopkit.journal import Journal, Log, Step, type_name
 from loopkit.usage import Usage
 from loopkit.verdict import Verdict
 
@@ -97,7 +97,7 @@ class Loop:
                 score=turn.score,
                 best=history.best and history.best.number,
                 options=turn.options or None,
-                feedback=asdict(turn.verdict.feedback) if turn.verdict else None,
+                feedback=vars(turn.verdict.feedback) if turn.verdict else None,
                 error=turn.error and asdict(turn.error),
                 usage=turn.usage.spent() or None,
                 seconds=turn.seconds,
@@ -117,25 +117,27 @@ class Loop:
             return Iteration(
                 number=number, decision=Decision.CRASH, error=error, usage=usage, seconds=seconds
             )
-        several = isinstance(proposed.value, BestOf)
-        if several:
-            options = enumerate(proposed.value.candidates)
-            tried = await _together([self._tried(journal, history, one, i) for i, one in options])
-        else:
-            tried = [await self._tried(journal, history, proposed.value, None)]
+        if not isinstance(proposed.value, BestOf):
+            return await self._tried(journal, history, proposed.value, None, after=proposed)
+        options = enumerate(proposed.value.candidates)
+        tried = await _together([self._tried(journal, history, one, i) for i, one in options])
         judged = [one for one in tried if one.verdict]
         best = max(judged, key=lambda one: history.gain(one.score, 0.0), default=tried[0])
         usage = Usage()
         for one in (proposed, *tried):
             usage.add(one.usage)
         seconds = round(proposed.seconds + max(one.seconds for one in tried), 6)
-        scores = tuple(one.score for one in tried) if several else ()
-        return replace(best, options=scores, usage=usage, seconds=seconds)
+        return replace(best, options=tuple(one.score for one in tried), usage=usage, seconds=seconds)
 
     async def _tried(
-        self, journal: Journal, history: History, candidate: Any, option: int | None
+        self,
+        journal: Journal,
+        history: History,
+        candidate: Any,
+        option: int | None,
+        after: Step | None = None,
     ) -> Iteration:
-        """Execute, judge and decide on one candidate of the next turn."""
+        """Execute, judge and decide on one candidate of the next turn, which is billed for the step `after` too."""
         number, verdict = len(history) + 1, None
         done = await journal.step(number, "execute", self.execute, candidate, option=option)
         observation, error, usage, seconds = done.value, done.error, done.usage, done.seconds
@@ -143,6 +145,9 @@ class Loop:
             done = await journal.step(number, "judge", self._judged, candidate, observation, option=option)
             verdict, error, seconds = done.value, done.error, seconds + done.seconds
             usage.add(done.usage)
+        if after:
+            usage.add(after.usage)
+            seconds = round(after.seconds + seconds, 6)
         return Iteration(
             number=number, decision=self._decision(verdict, history), candidate=candidate,
             observation=observation, verdict=verdict, error=error, usage=usage, seconds=seconds,
