@@ -1,0 +1,60 @@
+"""A family of problems: one mathematical question asked of many numbers, in several wordings.
+
+A family knows its answers twice. `program` is what a solver is expected to write; `check` gets the same
+number in another way and shares no code with it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from string import Template
+from typing import Literal
+
+Topic = Literal["number theory", "sequences", "probability", "counting", "algebra", "geometry"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """Problems that differ in their parameters and wording only; every answer is an integer, 0 to 999."""
+
+    name: str
+    """snake_case, unique among all families."""
+    topic: Topic
+    level: int
+    """1 (one step) to 5 (a hard question of the AIME)."""
+    seen: bool
+    """Whether solved examples of this family may be shown to a solver."""
+    draw: Callable[[random.Random], dict[str, int | str]]
+    """The parameters of one problem. Its answer may be out of range: who generates problems draws again."""
+    wordings: tuple[str, ...]
+    """Three or more `string.Template` texts with `$name` for each parameter that they state."""
+    program: str
+    """A `string.Template` of a Python program that prints the answer and nothing else."""
+    check: Callable[..., int]
+    """The answer by an independent way; takes the parameters as keywords."""
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.level <= 5:
+            raise ValueError(f"{self.name}: level must be 1 to 5, got {self.level}")
+        if len(self.wordings) < 3:
+            raise ValueError(f"{self.name}: wordings must be 3 or more, got {len(self.wordings)}")
+
+    def problem(self, wording: int, parameters: Mapping[str, int | str]) -> str:
+        """The statement of the problem in the given wording, counted from 0."""
+        if not 0 <= wording < len(self.wordings):
+            raise ValueError(f"{self.name}: wording must be 0 to {len(self.wordings) - 1}, got {wording}")
+        return self._filled(self.wordings[wording], parameters)
+
+    def solution(self, parameters: Mapping[str, int | str]) -> str:
+        """The source of the program that solves the problem."""
+        return self._filled(self.program, parameters)
+
+    def _filled(self, text: str, parameters: Mapping[str, int | str]) -> str:
+        try:
+            return Template(text).substitute(parameters)
+        except KeyError as error:
+            raise ValueError(
+                f"{self.name}: parameter {error} is missing, got {sorted(parameters)}"
+            ) from error
