@@ -64,6 +64,7 @@ primes_in_class = Family(
     ),
     program="""\
 from sympy import primerange
+
 print(len([p for p in primerange($low, $high) if p % $m == $r]))""",
     check=_check_primes_in_class,
 )
@@ -94,6 +95,7 @@ divisors_above = Family(
     ),
     program="""\
 from sympy import divisors
+
 print(len([d for d in divisors($n) if d > $k]))""",
     check=_check_divisors_above,
 )
@@ -124,6 +126,7 @@ three_remainders = Family(
     ),
     program="""\
 from sympy.ntheory.modular import crt
+
 n, m = crt([$m1, $m2, $m3], [$r1, $r2, $r3])
 print(n)""",
     check=_check_three_remainders,
@@ -162,6 +165,7 @@ power_digits = Family(
     ),
     program="""\
 from sympy.ntheory import digits
+
 print(sum(digits($a**$b, $base)[1:]))""",
     check=_check_power_digits,
 )
@@ -200,6 +204,7 @@ factorial_powers = Family(
     ),
     program="""\
 from sympy import factorial, multiplicity
+
 print(multiplicity($b, factorial($n)))""",
     check=_check_factorial_powers,
 )
@@ -229,6 +234,7 @@ divisors_of_square = Family(
     ),
     program="""\
 from sympy import divisors
+
 n = $p**$a * $q**$b
 print(len([d for d in divisors(n**2) if d < n and n % d != 0]))""",
     check=_check_divisors_of_square,
@@ -259,6 +265,7 @@ same_remainder = Family(
     ),
     program="""\
 from math import gcd
+
 b = $b
 print(gcd($a - b, b - $c))""",
     check=_check_same_remainder,
@@ -336,6 +343,7 @@ square_values = Family(
     ),
     program="""\
 from sympy.ntheory.primetest import is_square
+
 print(sum(n for n in range(1, 1000) if is_square(n**2 - $a * n + $b)))""",
     check=_check_square_values,
 )

@@ -39,9 +39,9 @@ two_dice = Family(
         "What is m + n, if m/n in lowest terms is the probability of a total of at least $s when two fair dice, one numbered 1 to $b and the other 1 to $a, are rolled together?",
     ),
     program="""\
-from itertools import product
 from sympy import Rational
-sums = [x + y for x, y in product(range(1, $a + 1), range(1, $b + 1))]
+
+sums = [x + y for x in range(1, $a + 1) for y in range(1, $b + 1)]
 p = Rational(sum(s >= $s for s in sums), len(sums))
 print(p.p + p.q)""",
     check=_check_two_dice,
@@ -79,6 +79,7 @@ urn = Family(
     ),
     program="""\
 from sympy import binomial
+
 r = $red
 b = $blue
 k = $k
@@ -121,6 +122,7 @@ collector = Family(
     ),
     program="""\
 from sympy import Rational
+
 n = $n
 e = sum(Rational(n, n - i) for i in range($c, $d))
 print(e.p + e.q)""",
@@ -156,6 +158,7 @@ no_two_heads = Family(
     ),
     program="""\
 from sympy import Rational
+
 p = Rational($p, $q)
 a, b = 1, 0
 for i in range($n):
@@ -198,6 +201,7 @@ ruin = Family(
     ),
     program="""\
 from sympy import Rational
+
 p = Rational($p, $q)
 a = $a
 r = (1 - p) / p
@@ -231,6 +235,7 @@ faulty_part = Family(
     ),
     program="""\
 from sympy import Rational
+
 a = $a
 x = a * $p
 y = (100 - a) * $q
@@ -269,6 +274,7 @@ polygon_walk = Family(
     program="""\
 import numpy as np
 from sympy import Rational
+
 k = $k
 step = np.roll(np.eye($n, dtype=int), 1, axis=0)
 ways = np.linalg.matrix_power(step + step.T, k)[0, $d]

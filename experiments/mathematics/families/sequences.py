@@ -41,6 +41,7 @@ geometric_series = Family(
     ),
     program="""\
 from sympy import Rational
+
 s = $a / (1 - Rational($p, $q))
 print(s.p + s.q)""",
     check=_check_geometric_series,
@@ -116,6 +117,7 @@ reciprocal_products = Family(
     ),
     program="""\
 from sympy import Rational
+
 a = $a
 d = $d
 s = sum(Rational(1, (a + k * d) * (a + k * d + d)) for k in range($n))
@@ -149,6 +151,7 @@ growing_blocks = Family(
     ),
     program="""\
 import numpy as np
+
 k = np.arange(1, 100)
 print(np.repeat(k, k + $c)[:$n].sum() % 1000)""",
     check=_check_growing_blocks,
@@ -187,6 +190,7 @@ rational_recurrence = Family(
     ),
     program="""\
 from sympy import Rational
+
 x = Rational($a)
 y = Rational($b)
 k = $k
@@ -226,6 +230,7 @@ constant_differences = Family(
     ),
     program="""\
 from sympy import interpolate
+
 print(interpolate([$a, $b, $c, $d], $k))""",
     check=_check_constant_differences,
 )
