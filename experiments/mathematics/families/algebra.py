@@ -216,7 +216,7 @@ print(round(np.sum(r**3).real))
             "A chair takes $a hours of carving and $c hours of painting and earns $p euros; a table takes $b and $d hours, respectively, and earns $q euros. With $m hours of carving and $n hours of painting at hand, what is the greatest profit in euros? Only whole pieces count.",
             "A workshop has $m hours of carving and $n hours of painting. Each chair needs $a hours of carving and $c of painting, each table $b of carving and $d of painting. Chairs earn $p euros and tables $q euros apiece. Find the largest profit, in euros, from whole chairs and tables.",
             "Find the largest value of ${p}x + ${q}y over nonnegative integers x and y with ${a}x + ${b}y <= $m and ${c}x + ${d}y <= $n.",
-            "A red robot uses $a kg of steel and $c batteries and is worth $p points; a blue one uses $b kg and $d batteries and is worth $q points. What is the most points that can be made of $m kg of steel and $n batteries, in whole robots?",
+            "A red robot uses $a kg of steel and $c batteries and is worth $p points; a blue one uses $b kg and $d batteries and is worth $q points. With $m kg of steel and $n batteries, how many points at most can the finished robots be worth together?",
         ),
         program="""\
 from scipy.optimize import linprog

@@ -30,7 +30,7 @@ def _draw_coins(rng: random.Random) -> dict[str, int | str]:
     a, b, c = sorted(rng.sample(range(2, 13), 3))
     while gcd(a, b, c) > 1:
         a, b, c = sorted(rng.sample(range(2, 13), 3))
-    return {"n": rng.randint(40, 120), "a": a, "b": b, "c": c}
+    return {"n": rng.randint(60, 160), "a": a, "b": b, "c": c}
 
 
 def _check_coins(n: int, a: int, b: int, c: int) -> int:
@@ -74,8 +74,8 @@ def _check_subset_sums(k: int, n: int, m: int) -> int:
 
 
 def _draw_bounded_shares(rng: random.Random) -> dict[str, int | str]:
-    k, m = rng.randint(3, 6), rng.randint(3, 14)
-    return {"n": rng.randint(m + 1, k * m - 2), "k": k, "m": m}
+    k, m = rng.randint(3, 6), rng.randint(4, 20)
+    return {"n": rng.randint(m + 1, k * m - 3), "k": k, "m": m}
 
 
 def _check_bounded_shares(n: int, k: int, m: int) -> int:
@@ -258,7 +258,7 @@ print(sorted(permutations(n)).index(tuple(n)) + 1)
         draw=_draw_necklaces,
         wordings=(
             "A necklace is a circle of $n beads, each in one of $k colours; not all colours have to occur. Two necklaces are the same if a rotation (not a reflection) takes one to the other. Find the remainder when the number of different necklaces is divided by 1000.",
-            "Each of the $n equal sectors of a spinning wheel is painted in one of $k available colours. Paintings that differ by a rotation count as one. How many different wheels are there? Give the remainder on division by 1000.",
+            "Each of the $n equal sectors of a wheel of fortune is painted in one of $k available colours. Paintings that differ by a rotation count as one. How many different wheels are there? Give the remainder on division by 1000.",
             "There are $k colours of pearl, with enough pearls of each. Rings of $n pearls are made, and two rings are alike if one can be turned, but not flipped, into the other. Find the number of different rings modulo 1000.",
         ),
         program="""\
