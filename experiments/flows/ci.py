@@ -14,9 +14,8 @@ def main(build: Path, seconds: float) -> None:
     time.sleep(seconds)
     program = "\n".join((build / name).read_text(encoding="utf-8") for name in ("solution.py", "check.py"))
     run = asyncio.run(run_python(program, timeout=20))
-    log = run.stderr.strip().rpartition("\n")[2][:400]
     draft = build / "result.json.part"
-    draft.write_text(json.dumps({"passed": run.ended == "ok", "log": log}), encoding="utf-8")
+    draft.write_text(json.dumps({"passed": run.ended == "ok", "log": run.message[:400]}), encoding="utf-8")
     draft.replace(build / "result.json")
 
 

@@ -29,8 +29,7 @@ async def run_suite(context: Context) -> dict[str, Any]:
         [code_of(context), context.steps["test"]["output"]["assertion"], context.params["check"]]
     )
     run = await run_python(program, timeout=10)
-    log = run.stderr.strip().rpartition("\n")[2]
-    return {"passed": run.ended == "ok", "log": log[:400]}
+    return {"passed": run.ended == "ok", "log": run.message[:400]}
 
 
 def push(context: Context) -> dict[str, Any]:

@@ -162,10 +162,8 @@ def program_in(answer: str) -> str:
 async def run_program(code: str) -> Solved:
     """Run it and read the solutions it printed. Failure: `timeout`, `crashed`, or `no answer` when it printed none."""
     run = await run_python(code, timeout=10)
-    if run.ended == "timeout":
-        raise Failure("timeout", f"no end after {run.seconds:.0f} s")
-    if run.ended == "error":
-        raise Failure("crashed", run.stderr.strip().rpartition("\n")[2] or "no message")
+    if run.ended != "ok":
+        raise Failure("timeout" if run.ended == "timeout" else "crashed", run.message)
     printed = run.stdout.strip().rpartition("\n")[2]
     try:
         found = ast.literal_eval(printed)
