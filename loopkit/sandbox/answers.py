@@ -1,6 +1,7 @@
 """What a tool answers: text for a model to read, data for code, and a typed error with its remedy."""
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -115,7 +116,7 @@ def syntax(problems: list[dict[str, Any]]) -> list[str]:
         told.append(
             f"  {where}{one['message']}" + (f"\n    {one['text'].strip()}" if one["text"].strip() else "")
         )
-    return ["the syntax is not right:", *told] if told else []
+    return ["the syntax check says:", *told] if told else []
 
 
 def found(matches: list[dict[str, Any]], mode: str) -> list[str]:
@@ -135,3 +136,18 @@ def found(matches: list[dict[str, Any]], mode: str) -> list[str]:
 
 def counted(number: int, what: str) -> str:
     return f"{number} {what}" + "s" * (number != 1)
+
+
+def for_agents(method: Callable[..., Awaitable[ToolResult]]) -> Callable[..., Awaitable[Any]]:
+    """The method as pydantic-ai calls it: text for the model, the rest as metadata; an error is a failed call."""
+    from pydantic_ai import ToolFailed, ToolReturn
+
+    @functools.wraps(method)
+    async def call(**arguments: Any) -> ToolReturn:
+        done = await method(**arguments)
+        if done.error:
+            raise ToolFailed(done.text)
+        return ToolReturn(done.text, metadata=done.model_dump(mode="json"))
+
+    call.__annotations__ = {**method.__annotations__, "return": ToolReturn}
+    return call

@@ -3,19 +3,30 @@
     async with Sandbox(folder="work") as box, Workbench(sandbox=box, judge=judge) as bench:
         agent = Agent(model, tools=bench.tools())
 
-What a tool is asked to do happens inside the sandbox; what goes wrong there comes back as a typed error that the model
-reads and can act on. Only a sandbox that does not work raises.
+All of it happens inside the sandbox. What goes wrong is a typed error for the model; only a broken sandbox raises.
 """
 
 import asyncio
-import functools
+import shlex
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
-from .answers import ToolError, ToolResult, counted, error_of, failed, found, output, problem, result, syntax
+from .answers import (
+    ToolError,
+    ToolResult,
+    counted,
+    error_of,
+    failed,
+    for_agents,
+    found,
+    output,
+    problem,
+    result,
+    syntax,
+)
 from .results import Execution
 from .sandbox import Sandbox, Session
 
@@ -38,8 +49,8 @@ class Decision(Protocol):
 class Workbench:
     """The tools, with what they remember: Python's variables, the shell's folder and variables, the files read.
 
-    `sandbox` must have a folder. `judge` is asked about each shell command; what it says "ask" to is put to
-    `approve(command, decision)`, and is an error where there is none. Close it, or use it with `async with`.
+    `sandbox` must have a folder. `judge` is asked about each shell command, with a `cd` before it where the shell is
+    further down; what it says "ask" to is put to `approve(command, decision)`, else an error. Close it, or `async with`.
     """
 
     def __init__(
@@ -50,9 +61,7 @@ class Workbench:
         approve: Callable[[str, Decision], Awaitable[bool]] | None = None,
     ) -> None:
         if sandbox._folder is None:
-            raise ValueError(
-                "the tools share a folder, and this sandbox has none: make it with Sandbox(folder=…)"
-            )
+            raise ValueError("the tools need a folder to share: make the sandbox with Sandbox(folder=…)")
         self._box, self._judge, self._approve = sandbox, judge, approve
         self._session: Session | None = None
         self._sessions = AsyncExitStack()
@@ -78,15 +87,8 @@ class Workbench:
 
         alone = (self.python, self.write, self.edit, self.shell)
         methods = (self.python, self.read, self.write, self.edit, self.glob, self.grep, self.shell)
-        return [
-            Tool(
-                _for_agents(method),
-                docstring_format="google",
-                require_parameter_descriptions=True,
-                sequential=method in alone,
-            )
-            for method in methods
-        ]
+        options = {"docstring_format": "google", "require_parameter_descriptions": True}
+        return [Tool(for_agents(method), sequential=method in alone, **options) for method in methods]
 
     async def python(self, code: str) -> ToolResult:
         """Run Python code in a session: variables, functions and imports stay for the next call.
@@ -109,16 +111,16 @@ class Workbench:
                 done = await self._session.run(code)
             alive = self._session.alive
             notes = ["this is a new session: what the one before held is gone"] * restarted
-            notes += [] if alive else ["the session has ended: its variables are gone"]
+            notes += ["the session has ended: its variables are gone"] * (not alive)
             notes += await self._whole(done)
-        data = {"value": done.value, "files": [made.name for made in done.files], "session": alive}
-        data |= {"restarted": restarted}
         if done.files:
-            some = ", ".join(f"{made.name} ({made.size} bytes)" for made in done.files[:10])
+            some = ", ".join(f"{made.name} ({counted(made.size, 'byte')})" for made in done.files[:10])
             notes.append(f"files made or changed: {some}{', …' * (len(done.files) > 10)}")
-        body = [*output(done), f"value: {done.value}" if done.value is not None else ""]
-        body += [done.error.traceback] if done.error else []
-        return result(error_of(done), body, notes, data)
+        value = [f"value: {done.value}"] * (done.value is not None)
+        trace = [done.error.traceback] if done.error else []
+        names = [made.name for made in done.files]
+        data = {"value": done.value, "files": names, "session": alive, "restarted": restarted}
+        return result(error_of(done), [*output(done), *value, *trace], notes, data)
 
     async def read(self, path: str, start: int = 1, end: int | None = None) -> ToolResult:
         """Read a text file, or some lines of it. Each line comes with its number and a tab before it.
@@ -130,10 +132,9 @@ class Workbench:
             start: The first line to read; lines count from 1.
             end: The last line to read; null for as many as can be shown.
         """
-        done = await self._box.call("read", {"path": path, "start": start, "end": end})
-        if error := error_of(done):
+        data, error = await self._ask("read", path=path, start=start, end=end)
+        if error:
             return result(error)
-        data = done.result
         self._known[data["path"]] = data["version"]
         return result(
             None, [data["text"]], [data["note"] or ("" if data["lines"] else "the file is empty")], data
@@ -149,11 +150,9 @@ class Workbench:
             path: The file, relative to the working folder.
             content: All of the file's text.
         """
-        arguments = {"path": path, "content": content, "known": self._known}
-        done = await self._box.call("write", arguments)
-        if error := error_of(done):
+        data, error = await self._ask("write", path=path, content=content, known=self._known)
+        if error:
             return result(error)
-        data = done.result
         self._known[data["path"]] = data["version"]
         size = f"{counted(data['lines'], 'line')}, {counted(data['bytes'], 'byte')}"
         what = f"{'made' if data['created'] else 'replaced'} {data['path']} ({size})"
@@ -169,10 +168,9 @@ class Workbench:
             new: The text to put in its place; empty to delete it.
             all: Replace every occurrence instead of the only one.
         """
-        done = await self._box.call("edit", {"path": path, "old": old, "new": new, "all": all})
-        if error := error_of(done):
+        data, error = await self._ask("edit", path=path, old=old, new=new, all=all)
+        if error:
             return result(error)
-        data = done.result
         if self._known.get(data["path"]) == data["before"]:
             self._known[data["path"]] = data["version"]
         what = f"changed {data['path']} in {counted(data['replaced'], 'place')}"
@@ -187,10 +185,9 @@ class Workbench:
                 that ends with `/` finds folders.
             limit: At most so many names.
         """
-        done = await self._box.call("glob", {"pattern": pattern, "limit": limit})
-        if error := error_of(done):
+        data, error = await self._ask("glob", pattern=pattern, limit=limit)
+        if error:
             return result(error)
-        data = done.result
         notes = [] if data["paths"] else [f"nothing matches {pattern}"]
         if data["total"] > len(data["paths"]):
             notes.append(f"{len(data['paths'])} of {data['total']}: narrow the pattern to see the others")
@@ -219,15 +216,14 @@ class Workbench:
             mode: `lines` shows the lines found, `files` only the names of the files, `count` how many lines in each.
             limit: At most so many lines, or files.
         """
-        arguments = dict(pattern=pattern, path=path, glob=glob, ignore_case=ignore_case)
-        done = await self._box.call("grep", arguments | dict(context=context, mode=mode, limit=limit))
-        if error := error_of(done):
+        how = {"ignore_case": ignore_case, "context": context, "mode": mode, "limit": limit}
+        data, error = await self._ask("grep", pattern=pattern, path=path, glob=glob, **how)
+        if error:
             return result(error)
-        data = done.result
         notes = [] if data["total"] else [f"nothing found in {counted(data['searched'], 'file')}"]
         if (data["total"] if mode == "lines" else data["files"]) > limit:
             notes.append(
-                f"{limit} shown; {data['total']} lines in {data['files']} files match: narrow the search"
+                f"{limit} shown of {data['total']} lines in {data['files']} files: narrow the search"
             )
         if left := data["skipped"] + data["unreadable"]:
             notes.append(f"{left} files and folders, binary or unreadable, passed over")
@@ -248,33 +244,44 @@ class Workbench:
             return failed("argument", f"timeout must be more than 0 and at most {most:g}, got {timeout:g}")
         if not command.strip():
             return failed("empty", "there is no command")
-        decision = self._judge(command)
-        reasons = "; ".join(decision.reasons)
-        if decision.verdict == "refuse":
-            return failed("refused", reasons)
-        if decision.verdict == "ask":
-            if self._approve is None:
-                return failed("needs approval", reasons)
-            if not await self._approve(command, decision):
-                return failed("not approved", reasons)
-        elif decision.verdict != "allow":
-            raise ValueError(f"the judge's verdict must be allow, ask or refuse, got {decision.verdict!r}")
+        if error := await self._forbidden(command):
+            return result(error)
         limits = replace(self._box.limits, seconds=timeout or most)
         async with self._shell_lock:
             done = await self._box.call("shell", {"command": command, **self._place}, limits=limits)
-            left = done.result if done.ended == "ok" else {}
+            error, left = error_of(done), done.result if done.ended == "ok" else {}
             if left:
                 self._place = {"folder": left["folder"], "environment": left["environment"]}
-            elif error := error_of(done):
-                self._place = {} if error.kind == "missing" else self._place
+            elif error and error.kind == "missing":  # the folder is gone
+                self._place = {}
             notes = await self._whole(done)
-        error = error_of(done)
         if left and left["exit_code"]:
             error = problem("exit code", f"it ended with exit code {left['exit_code']}")
         notes += [left["note"]] if left else []
         if self._place.get("folder", ".") != ".":
             notes.append(f"now in {self._place['folder']}")
         return result(error, output(done), notes, left)
+
+    async def _forbidden(self, command: str) -> ToolError | None:
+        folder = self._place.get("folder", ".")  # a judge must know where the command will run
+        decision = self._judge(command if folder == "." else f"cd {shlex.quote(folder)}\n{command}")
+        reasons = "; ".join(decision.reasons)
+        match decision.verdict:
+            case "allow":
+                return None
+            case "refuse":
+                return problem("refused", reasons)
+            case "ask" if self._approve is None:
+                return problem("needs approval", reasons)
+            case "ask":
+                said = await self._approve(command, decision)
+                return None if said is True else problem("not approved", reasons)
+        raise ValueError(f"the judge's verdict must be allow, ask or refuse, got {decision.verdict!r}")
+
+    async def _ask(self, name: str, **arguments: Any) -> tuple[dict[str, Any], ToolError | None]:
+        """What a function says inside, each time in a process of its own."""
+        done = await self._box.call(name, arguments)
+        return done.result or {}, error_of(done)
 
     async def _whole(self, done: Execution) -> list[str]:
         """Put output that was cut where the model can read all of it; say where."""
@@ -285,26 +292,9 @@ class Workbench:
             content = path.read_bytes().decode("utf-8", "replace").replace("\0", "\ufffd")
             while True:
                 name = f"outputs/{next(self._numbers)}-{stream}.txt"
-                kept = await self._box.call("write", {"path": name, "content": content, "known": {}})
-                error = error_of(kept)
+                _, error = await self._ask("write", path=name, content=content, known={})
                 if error is None or error.kind != "not read":  # that one is there already, from another time
                     break
-            notes.append(
-                f"{stream} could not be kept: {error.message}" if error else f"all of {stream} is in {name}"
-            )
+            kept = f"could not be kept: {error.message}" if error else f"is in {name}"
+            notes.append(f"all of {stream} {kept}")
         return notes
-
-
-def _for_agents(method: Callable[..., Awaitable[ToolResult]]) -> Callable[..., Awaitable[Any]]:
-    """The method as pydantic-ai calls it: text for the model, the rest as metadata; an error is a failed call."""
-    from pydantic_ai import ToolFailed, ToolReturn
-
-    @functools.wraps(method)
-    async def call(**arguments: Any) -> ToolReturn:
-        done = await method(**arguments)
-        if done.error:
-            raise ToolFailed(done.text)
-        return ToolReturn(done.text, metadata=done.model_dump(mode="json"))
-
-    call.__annotations__ = {**method.__annotations__, "return": ToolReturn}
-    return call

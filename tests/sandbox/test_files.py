@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 pytest.importorskip("fcntl", reason="the functions run inside the sandbox, which is POSIX's")
 
 from loopkit.sandbox.inside import files
+from loopkit.sandbox.inside.editing import DIFF, difference
 from loopkit.sandbox.inside.files import (
     CHARS,
     KEPT,
@@ -373,7 +374,7 @@ PIECE = st.text(st.sampled_from("ab \n"), max_size=3)
 )
 @example("aaa", "aa", "b", False, False)
 @example("a\n", "a", "b\n\n", False, True)
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 def test_an_edit_is_str_replace_where_it_is_meant_once(text, old, new, every, crlf):
     times = sum(text.startswith(old, place) for place in range(len(text)))
     kind = (
@@ -418,7 +419,28 @@ def test_the_diff_and_the_problems_are_told():
     )
     assert [(p["line"], p["text"]) for p in done["problems"]] == [(5, "x4 = (4")]
     put("long", "a\n" * 1000)
-    assert edit("long", "a", "b", all=True)["diff"].endswith("lines")
+    assert edit("long", "a", "b", all=True)["diff"].endswith("more lines")
+
+
+@given(
+    st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=20), st.integers(0), st.integers(1, 4), PIECE
+)
+def test_the_diff_turns_the_old_lines_into_the_new(letters, start, length, new):
+    text = "".join(f"{letter}\n" for letter in letters)
+    old = text[start % len(text) :][:length]
+    assume(new != old)
+    after = text.replace(old, new)
+    assume(len(text) + len(after) < DIFF)  # else the diff is cut
+    was, now = text.splitlines(keepends=True), after.splitlines(keepends=True)
+    for hunk in re.split(r"^(?=@@)", difference(text, old, new), flags=re.MULTILINE)[1:]:
+        a, m, b, n = map(int, re.match(r"@@ -(\d+),(\d+) \+(\d+),(\d+) @@\n", hunk).groups())
+        lines = hunk.rstrip("\n").replace("\n\\ No newline at end of file", "\0").split("\n")[1:]
+        lines = [line.removesuffix("\0") + "\n" * (not line.endswith("\0")) for line in lines]
+        assert [line[1:] for line in lines if line[0] != "+"] == was[a - 1 : a - 1 + m]
+        assert [line[1:] for line in lines if line[0] != "-"] == now[b - 1 : b - 1 + n]
+        was[a - 1 : a - 1 + m] = [None] * m
+        now[b - 1 : b - 1 + n] = [None] * n
+    assert [line for line in was if line] == [line for line in now if line]
 
 
 def test_an_edit_says_which_versions_it_knows():

@@ -5,7 +5,6 @@ meets the limits of any program. Paths are relative to the working folder; that 
 good message, and held by the sandbox. Each function returns what JSON can hold, or raises ToolProblem.
 """
 
-import difflib
 import os
 import re
 import shlex
@@ -16,13 +15,12 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
-from .paths import NAMES, NEWLINE, ToolProblem, cut, find, inside, is_input, lines_of, shown, text_file, tool
+from .editing import difference, line_at, places_of, why_absent
+from .paths import NEWLINE, ToolProblem, cut, find, inside, is_input, lines_of, shown, text_file, tool
 from .syntax import problems
 
 LINES, CHARS = 400, 40_000
 """Of a file, shown by one read."""
-DIFF = 80
-"""Lines of a diff that are shown."""
 KEPT = 1 << 16
 """Characters of exported variables that a shell command may leave to the next."""
 PASSING = re.compile(r"PWD|OLDPWD|SHLVL|_|ENV|IFS|SHELLOPTS|BASH.*|LD_.*")
@@ -113,52 +111,16 @@ def edit(path: str, old: str, new: str, all: bool = False) -> dict:
         text, old, new = (part.replace("\r\n", "\n") for part in (text, old, new))
     if old == new:
         raise ToolProblem("no change", "old and new are the same")
-    places = list(_places(text, old))
+    places = list(places_of(old, text))
     if not places:
-        raise ToolProblem("not found", _absent(name, text, old))
+        raise ToolProblem("not found", why_absent(name, text, old))
     if len(places) > 1 and not all:
-        lines = ", ".join(str(_line(text, place)) for place in places[:10])
+        lines = ", ".join(str(line_at(text, place)) for place in places[:10])
         lines += ", …" * (len(places) > 10)
         raise ToolProblem("not unique", f"old is {len(places)} times in {name} (lines {lines})")
     after = text.replace(old, new)
-    was, now = NEWLINE.split(text), NEWLINE.split(after)
-    if was[-1] == now[-1] == "":  # both end with a newline: there is no last, empty line
-        del was[-1], now[-1]
-    lines = list(difflib.unified_diff(was, now, lineterm=""))[2:]
-    diff = [cut(line) for line in lines[:DIFF]] + [f"… {len(lines)} lines"] * (len(lines) > DIFF)
     made = _put(inside(path)[0], name, after.replace("\n", "\r\n") if crlf else after)
-    return made | {"replaced": text.count(old), "before": before, "diff": "\n".join(diff)}
-
-
-def _places(text: str, old: str) -> Iterator[int]:
-    place = text.find(old)
-    while place != -1:
-        yield place
-        place = text.find(old, place + 1)  # overlapping ones too: which is meant cannot be told
-
-
-def _line(text: str, place: int) -> int:
-    return len(NEWLINE.findall(text, 0, place)) + 1
-
-
-def _absent(name: str, text: str, old: str) -> str:
-    """Why `old` may not be there, and what is there instead."""
-    lines = NEWLINE.split(text)
-    bare = re.sub(r"(?m)^ *\d+\t", "", old)
-    if bare != old and bare in text:
-        return f"old is not in {name}: leave out the line numbers that read puts before each line"
-    words = old.split()
-    if words and len(words) < NAMES and (found := re.search(r"\s+".join(map(re.escape, words)), text)):
-        first, last = _line(text, found.start()), _line(text, found.end())
-        where = f"line {first}" if first == last else f"lines {first} to {last}"
-        exact = cut("\n".join(lines[first - 1 : last]))
-        return f"old is not in {name}: only white space differs from {where}, which is exactly {exact!r}"
-    longest = max(NEWLINE.split(old), key=len).strip()
-    near = difflib.get_close_matches(longest, dict.fromkeys(line.strip() for line in lines[:NAMES]), 3)
-    if not near or not longest:
-        return f"old is not in {name}, nor anything like it"
-    like = [f"{number:>6}\t{cut(line)}" for number, line in enumerate(lines, 1) if line.strip() in near]
-    return f"old is not in {name}; the nearest lines are\n" + "\n".join(like[:6])
+    return made | {"replaced": text.count(old), "before": before, "diff": difference(text, old, new)}
 
 
 @tool
