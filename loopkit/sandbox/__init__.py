@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 _HOME = {
-    "Sandbox": "sandbox", "Session": "sandbox", "run_python": "sandbox",
+    "Sandbox": "sandbox", "run_python": "sandbox", "Session": "session",
     "Execution": "results", "Limits": "results", "Protection": "results", "ErrorInfo": "results",
     "MadeFile": "results", "SandboxError": "results",
     "Workbench": "tools",

@@ -1,6 +1,6 @@
 """What the sandbox takes and gives: limits, protections, and the typed result of an execution."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -9,6 +9,9 @@ Ended = Literal["ok", "error", "timeout", "memory", "output", "disk", "processes
 
 class SandboxError(RuntimeError):
     """The sandbox itself does not work as asked: never because of what a program did."""
+
+
+_MOST = 1 << 53
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,14 +23,15 @@ class Limits:
     cpu: float | None = None
     """CPU seconds of all its processes together; None: twice `seconds`."""
     memory: int = 512 << 20
-    """Bytes that it may add to what is loaded already, all its processes together."""
+    """Bytes that it may add to what is loaded already, all its processes together. /tmp and /dev/shm, which lie in
+    memory, hold up to a quarter of it each on top."""
     processes: int = 32
     """Processes and threads."""
     file_size: int = 64 << 20
     """Bytes of one file."""
     open_files: int = 128
     disk: int = 256 << 20
-    """Bytes of all files in its folder together. More than 20,000 files are too many, too."""
+    """Bytes that its folder may grow by. By more than 20,000 files is too much, and so are folders 100 deep."""
     output: int = 16 << 20
     """Bytes on stdout and stderr together."""
     shown: int = 8000
@@ -37,16 +41,19 @@ class Limits:
         for name, value in asdict(self).items():
             if value is None and name == "cpu":
                 continue
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                raise TypeError(f"{name} must be a number, got {value!r}")
-            if not 0 < value < float("inf"):
-                raise ValueError(f"{name} must be more than 0 and finite, got {value!r}")
+            wanted = int | float if name in ("seconds", "cpu") else int
+            if isinstance(value, bool) or not isinstance(value, wanted):
+                raise TypeError(
+                    f"{name} must be {'a' if wanted is not int else 'a whole'} number, got {value!r}"
+                )
+            least = 1 << 20 if name == "memory" else 0
+            if not least < value < _MOST:
+                raise ValueError(f"{name} must be more than {least} and less than {_MOST:g}, got {value!r}")
 
     def spelled(self) -> dict[str, Any]:
         """As the warden wants them."""
         values = asdict(self)
         values["cpu"] = self.cpu or self.seconds * 2
-        # /tmp within the sandbox lies in memory, so it is part of that.
         values["scratch"] = max(1 << 20, min(self.memory // 4, self.disk))
         return values
 
@@ -61,6 +68,10 @@ class Protection:
     system_calls: str
     memory: str
     user: str
+
+    def in_force(self) -> list[str]:
+        """The names of those that are there, as `require` takes them."""
+        return [name.replace("_", " ") for name, value in asdict(self).items() if value != "none"]
 
     def __str__(self) -> str:
         return "\n".join(f"{name.replace('_', ' '):<13}{value}" for name, value in asdict(self).items())
@@ -95,7 +106,7 @@ class MadeFile:
     """Bytes."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Execution:
     """What a program did. Whatever that was, it is a result and no exception."""
 
@@ -116,14 +127,18 @@ class Execution:
     folder: Path
     """Where it worked. Kept until the sandbox closes, if it made files or its output was cut."""
     stdout_file: Path | None = None
-    """The whole of stdout, when `stdout` was cut."""
+    """The whole of stdout, when `stdout` was cut: raw, as the program wrote it."""
     stderr_file: Path | None = None
     exit_code: int | None = None
-    """None when it did not exit by itself."""
+    """None when it was ended, and in a session that goes on."""
     seconds: float = 0.0
     cpu: float = 0.0
     memory: int = 0
     """Most bytes in use that were seen; a look every 20 ms misses short peaks."""
+
+    def __repr__(self) -> str:
+        told = ((field.name, getattr(self, field.name)) for field in fields(self) if field.name != "folder")
+        return f"Execution({', '.join(f'{name}={value!r}' for name, value in told if value not in (None, '', ()))})"
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -140,14 +155,18 @@ class Execution:
 
 def readable_text(data: bytes) -> str:
     """Text that any terminal, JSON and model can take: no NUL, no escape, no broken UTF-8."""
-    text = data.decode("utf-8", "replace")
-    return "".join(c if c in "\n\t" or c.isprintable() else _shown(c) for c in text)
+    text = data.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
+    if text.replace("\n", "").replace("\t", "").isprintable():
+        return text
+    return "".join(c if c in _HARMLESS or c.isprintable() else _shown(c) for c in text)
+
+
+# Not printable by themselves, but parts of scripts and emoji; other spaces too.
+_HARMLESS = "\n\t\u00a0\u00ad\u200c\u200d"
 
 
 def _shown(character: str) -> str:
-    if character == "\r":
-        return "\n"
     code = ord(character)
-    return (
-        character if code > 0xFF and character.isspace() else f"\\x{code:02x}" if code < 0x100 else "\ufffd"
-    )
+    if code > 0xFF:
+        return " " if character.isspace() else "\ufffd"
+    return f"\\x{code:02x}"

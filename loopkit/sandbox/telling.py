@@ -1,7 +1,9 @@
 """Putting what the warden reports into words: a typed result, short enough for a model to read."""
 
+import codecs
 import os
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,22 +11,28 @@ from .results import ErrorInfo, Execution, Limits, MadeFile, readable_text
 
 _READ = 4
 """Bytes of the file that are read for one character to show."""
+_LONGEST_NUMBER = 10**9
 
 
 def execution(
     answer: dict[str, Any],
     limits: Limits,
     *,
+    once: bool,
     files: tuple[MadeFile, ...],
     folder: Path,
-    outputs: tuple[tuple[int, int], ...],
-    records: Path,
+    outputs: Sequence[tuple[str, Path | None]],
 ) -> Execution:
-    """The result that `answer` stands for. `outputs`: of stdout and stderr, the file and where this run's part begins."""
-    stdout, stdout_file = _shown(*outputs[0], limits.shown, records / "stdout.txt")
-    stderr, stderr_file = _shown(*outputs[1], limits.shown, records / "stderr.txt")
-    reply = _checked(answer.get("reply"))
-    code, error = reply["exit_code"], reply["error"]
+    """The result that `answer` stands for. `outputs`: of stdout and stderr, what is shown, and the file with all of it."""
+    (stdout, stdout_file), (stderr, stderr_file) = outputs
+    reply = _checked(answer.get("reply"), limits.shown)
+    error, code = reply["error"], reply["exit_code"]
+    if answer["ended"] == "dead":
+        code = answer["code"] if answer["code"] >= 0 else None
+    elif answer["ended"] != "replied" or answer["late"]:
+        code = None
+    elif once and code is None:
+        code = int(error is not None)
     ended, message = _ending(answer, reply, limits, _last_line(stdout) or _last_line(stderr))
     return Execution(
         ended=ended,
@@ -38,7 +46,7 @@ def execution(
         folder=folder,
         stdout_file=stdout_file,
         stderr_file=stderr_file,
-        exit_code=answer["code"] if answer.get("ended") == "dead" and answer["code"] >= 0 else code,
+        exit_code=code,
         seconds=answer["seconds"],
         cpu=answer["cpu"],
         memory=answer["memory"],
@@ -46,40 +54,42 @@ def execution(
 
 
 def _ending(answer: dict[str, Any], reply: dict[str, Any], limits: Limits, last: str) -> tuple[Any, str]:
-    ended, error, code = answer.get("ended"), reply["error"], reply["exit_code"]
     output = f"; last output: {last}" if last else "; it printed nothing"
-    match ended:
-        case "dead":
-            code = answer["code"]
-            if code < 0:
-                return "killed", f"killed by {_signal(-code)}{output}"
-            if code == 70 and last.startswith("the sandbox could not be built"):
-                return "killed", last
-            return _exited(code)
-        case "timeout":
-            limit = (
-                f"seconds={limits.seconds:g}"
-                if answer["limit"] == "seconds"
-                else f"cpu={limits.spelled()['cpu']:g}"
-            )
-            spent = answer["seconds"] if answer["limit"] == "seconds" else answer["cpu"]
-            kind = "" if answer["limit"] == "seconds" else " of CPU time"
-            return ended, f"ended after {spent:.1f} s{kind} (limit: {limit}){output}"
-        case "memory" | "output" | "disk" | "processes":
+    after = f"ended after {answer['seconds']:.1f} s"
+    match answer["ended"], answer.get("limit"):
+        case "dead", _:
+            if answer["code"] < 0:
+                return "killed", f"killed by {_signal(-answer['code'])}{output}"
+            return _exited(answer["code"], output)
+        case "timeout", "cpu":
             return (
-                ended,
-                f"ended after {answer['seconds']:.1f} s: more than {ended}={_limit(limits, ended)}{output}",
+                "timeout",
+                f"ended after {answer['cpu']:.1f} s of CPU time (limit: cpu={limits.spelled()['cpu']:g}){output}",
             )
+        case "timeout", _:
+            return "timeout", f"{after} (limit: seconds={limits.seconds:g}){output}"
+        case "disk", "files":
+            return "disk", f"{after}: too many files, or folders too deep{output}"
+        case "output", "reply":
+            return "output", f"{after}: its result is too long{output}"
+        case ("memory" | "output" | "disk" | "processes") as ended, _:
+            return ended, f"{after}: more than {ended}={_limit(limits, ended)}{output}"
+    error = reply["error"]
+    if answer["late"]:
+        return (
+            "timeout",
+            f"interrupted after {answer['seconds']:.1f} s (limit: seconds={limits.seconds:g}){output}",
+        )
     if error is None:
-        return _exited(code or 0)
+        return _exited(reply["exit_code"] or 0, output)
     if reply["out_of_memory"]:
-        return "memory", f"out of memory (limit: memory={limits.memory}){output}"
+        return "memory", f"out of memory (limit: memory={_limit(limits, 'memory')}){output}"
     where = f" (line {error.line})" if error.line else ""
     return "error", f"{error.type}: {error.message}{where}" if error.message else f"{error.type}{where}"
 
 
-def _exited(code: int) -> tuple[str, str]:
-    return ("ok", "") if code == 0 else ("error", f"exited with code {code}")
+def _exited(code: int, output: str) -> tuple[str, str]:
+    return ("ok", "") if code == 0 else ("error", f"exited with code {code}{output}")
 
 
 def _limit(limits: Limits, name: str) -> str:
@@ -94,31 +104,44 @@ def _signal(number: int) -> str:
         return f"signal {number}"
 
 
-def _checked(reply: Any) -> dict[str, Any]:
-    """A reply in its types, whatever the program wrote in its place: it can only deceive us about itself."""
+def _checked(reply: Any, shown: int) -> dict[str, Any]:
+    """A reply in its types and sizes, whatever the program wrote in its place: it can only deceive us about itself."""
     given = reply if isinstance(reply, dict) else {}
     error = given.get("error")
     info = None
     if isinstance(error, dict):
         line = error.get("line")
         info = ErrorInfo(
-            type=_text(error.get("type")) or "Exception",
-            message=_text(error.get("message")),
-            line=line if isinstance(line, int) else None,
-            traceback=_text(error.get("traceback")),
+            type=_text(error.get("type"), 200) or "Exception",
+            message=_text(error.get("message"), shown),
+            line=line if type(line) is int and 0 < line < _LONGEST_NUMBER else None,
+            traceback=_text(error.get("traceback"), shown),
         )
     value, result, code = given.get("value"), given.get("result"), given.get("exit_code")
     return {
-        "value": None if value is None else _text(value),
-        "result": result if isinstance(result, dict) else None,
+        "value": None if value is None else _text(value, shown),
+        "result": _clean(result) if isinstance(result, dict) else None,
         "error": info,
         "out_of_memory": isinstance(error, dict) and bool(error.get("memory")),
         "exit_code": code & 0xFF if isinstance(code, int) else None,
     }
 
 
-def _text(value: Any) -> str:
-    return readable_text(str(value if value is not None else "").encode("utf-8", "backslashreplace"))
+def _text(value: Any, shown: int) -> str:
+    text = value if isinstance(value, str) else "" if value is None else type(value).__name__
+    if len(text) > shown:
+        half = shown // 2
+        text = f"{text[:half]}…{text[len(text) - half :]}"
+    return readable_text(text.encode("utf-8", "backslashreplace"))
+
+
+def _clean(value: Any) -> Any:
+    """The same with all text such that it can be written down as UTF-8. The warden has seen to its depth."""
+    if isinstance(value, dict):
+        return {_clean(name): _clean(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_clean(part) for part in value]
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
 
 
 def _last_line(text: str) -> str:
@@ -126,18 +149,26 @@ def _last_line(text: str) -> str:
     return last if len(last) <= 200 else f"{last[:100]} … {last[-90:]}"
 
 
-def _shown(fd: int, start: int, shown: int, path: Path) -> tuple[str, Path | None]:
-    """Head and tail of what was written since `start`; the file, if that is not all."""
-    size = os.fstat(fd).st_size
-    start = min(start, size)  # the program may have cut its own output off
-    length = size - start
-    if length <= shown * _READ:
-        text = readable_text(os.pread(fd, length, start))
+def head_and_tail(fd: int, shown: int) -> tuple[str, bool]:
+    """At most so many characters of a file, from both ends, and whether that is all."""
+    size, half = os.fstat(fd).st_size, shown // 2
+    if size <= shown * _READ:
+        text = readable_text(os.pread(fd, size, 0))
         if len(text) <= shown:
-            return text, None
-        half = shown // 2
-        return f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[-half:]}", path
-    half = shown // 2
-    head = readable_text(os.pread(fd, half, start))
-    tail = readable_text(os.pread(fd, half, size - half))
-    return f"{head}\n[… {length - 2 * half} bytes left out …]\n{tail}", path
+            return text, True
+        return (
+            f"{text[:half]}\n[… {len(text) - 2 * half} characters left out …]\n{text[len(text) - half :]}",
+            False,
+        )
+    head, tail = os.pread(fd, half, 0), os.pread(fd, half, size - half)
+    # Where a character is cut in two, it is left out.
+    head = head[: len(head) - len(_unfinished(head))]
+    tail = tail.lstrip(bytes(range(0x80, 0xC0)))
+    left = f"[… {size - len(head) - len(tail)} bytes left out …]"
+    return f"{readable_text(head)}\n{left}\n{readable_text(tail)}", False
+
+
+def _unfinished(data: bytes) -> bytes:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    decoder.decode(data)
+    return decoder.getstate()[0]

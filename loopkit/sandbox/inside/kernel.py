@@ -14,7 +14,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 NEW_USER, NEW_MOUNT, NEW_NET, NEW_PID = 0x10000000, 0x00020000, 0x40000000, 0x20000000
 NEW_IPC, NEW_UTS = 0x08000000, 0x04000000
 
-_MS_BIND, _MS_REC, _MS_PRIVATE = 0x1000, 0x4000, 0x40000
+_MS_REMOUNT, _MS_BIND, _MS_REC, _MS_PRIVATE = 0x20, 0x1000, 0x4000, 0x40000
 _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 2, 4, 8
 _MNT_DETACH = 2
 _ATTR_RDONLY, _ATTR_NOSUID, _ATTR_NODEV = 1, 2, 4
@@ -63,6 +63,12 @@ def mount(kind: str, target: str, options: str = "") -> None:
     )
 
 
+def resize(target: str, size: int) -> None:
+    """Give a tmpfs another size, in bytes."""
+    flags = _MS_REMOUNT | _MS_NOSUID | _MS_NODEV
+    _check(_libc.mount(None, os.fsencode(target), None, flags, f"size={size}".encode()), f"remount {target}")
+
+
 def bind(source: str, target: str, *, writable: bool = False, devices: bool = False) -> None:
     """Show `source`, and what is mounted below it, at `target`."""
     _check(
@@ -98,6 +104,9 @@ def enter_root(new_root: str) -> None:
     os.chdir("/")
 
 
+READ_ANYTHING = 1 << 2
+"""The capability to read files and folders whatever their mode (CAP_DAC_READ_SEARCH)."""
+
 # --- privileges --------------------------------------------------------------------------------------------
 
 
@@ -123,9 +132,15 @@ def no_new_privileges() -> None:
     prctl(38, 1)
 
 
-def drop_capabilities() -> None:
-    header = struct.pack("Ii", 0x20080522, 0)
-    _check(_libc.syscall(_SYS_CAPSET[os.uname().machine], header, b"\0" * 24), "capset")
+def keep_capabilities() -> None:
+    """Let the next change of user leave them permitted."""
+    prctl(8, 1)
+
+
+def drop_capabilities(keep: int = 0) -> None:
+    """Give up all privileges of root but those whose bit is set in `keep`."""
+    header, kept = struct.pack("Ii", 0x20080522, 0), struct.pack("6I", keep, keep, 0, 0, 0, 0)
+    _check(_libc.syscall(_SYS_CAPSET[os.uname().machine], header, kept), "capset")
 
 
 # --- memory ------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 import ast
 import atexit
-import contextlib
 import json
 import linecache
 import os
@@ -14,49 +13,63 @@ import threading
 import traceback
 import types
 import warnings
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
-from . import files, walls
+from . import explain, files, watch
+from .walls import Walls
 
 NAME = "<program>"
-_MAX_FRAMES = 8
+_CHANNEL = 3
+_SPARE = 16 << 20
+"""Bytes beyond the limit that are left for telling that it was reached."""
 
 
 class Program:
     """The variables, and the end of the channel that answers go to."""
 
-    def __init__(self, channel: socket.socket, shown: int) -> None:
-        self._channel, self._shown = channel, shown
-        self._cells = 0
+    def __init__(self, channel: socket.socket, *, once: bool, limits: dict[str, Any], alone: bool) -> None:
+        """`alone`: whether this user's processes are counted apart from all others of the machine."""
+        self._channel, self._once, self._shown = channel, once, limits["shown"]
+        self._memory = _image() + limits["memory"]
+        self._cells: dict[str, None] = {}  # the names of what was run so far, in order
+        self._running = False
+        self._pid = os.getpid()
+        self._streams = (sys.stdout, sys.stderr)
         self.module = types.ModuleType("__main__")
         sys.modules["__main__"] = self.module
+        _limit(limits, once=once, others=0 if alone else watch.threads_of(os.getuid()))
+        signal.signal(signal.SIGINT, self._interrupt)
 
-    def serve(self, *, once: bool) -> int:
+    def serve(self, requests: Any) -> int:
         """Answer requests until there are no more; return the exit code."""
         code = 0
-        for line in self._channel.makefile("rb"):
+        for line in requests:
             reply = self._answer(json.loads(line))
-            code = reply["exit_code"] or 0
-            if once:
-                _finish()
-            _flush()
-            self._channel.sendall(json.dumps(reply).encode() + b"\n")
-            if once or reply["exit_code"] is not None:
+            self._flush()
+            code = reply["exit_code"] or int(reply["error"] is not None)
+            if os.getpid() != self._pid:  # it forked, and its child came to the end of the code as well
+                break
+            try:
+                self._channel.sendall(_spelled(reply) + b"\n")
+            except OSError:  # it closed all descriptors: its exit code is its answer
+                break
+            if self._once or reply["exit_code"] is not None:
                 break
         return code
 
     def _answer(self, request: dict[str, Any]) -> dict[str, Any]:
         reply: dict[str, Any] = {"value": None, "error": None, "result": None, "exit_code": None}
-        name = NAME
+        signal.signal(signal.SIGINT, self._interrupt)  # the cell before may have set its own
         try:
+            self._room(tight=True)
+            self._running = True
             if "call" in request:
                 reply["result"] = files.FUNCTIONS[request["call"]](**request["arguments"])
             else:
-                self._cells += 1
-                name = NAME if self._cells == 1 else f"<cell {self._cells}>"
-                value = self._run(request["code"], name)
+                value = self._run(request["code"])
                 if value is not None:
-                    reply["value"] = _clip(repr(value), self._shown)
+                    reply["value"] = explain.clip(repr(value), self._shown)
         except files.ToolProblem as problem:
             reply["result"] = {"kind": problem.kind, "message": problem.message}
             reply["error"] = {
@@ -66,16 +79,28 @@ class Program:
                 "traceback": "",
             }
         except SystemExit as error:
-            status = error.code if isinstance(error.code, int) else 0 if error.code is None else 1
-            reply["exit_code"] = status & 0xFF
-            if not isinstance(error.code, int | None):
-                print(error.code, file=sys.stderr)
+            self._running = False
+            reply["exit_code"] = self._exit_code(error.code)
         except BaseException as error:
-            reply["error"] = _describe(error, name, self._shown)
+            self._running = False
+            self._room(tight=False)
+            reply["error"] = explain.describe(error, self._cells, self._shown)
+            if os.getpid() != self._pid:
+                with suppress(BaseException):
+                    print(reply["error"]["traceback"], file=sys.stderr)
+        if self._once:
+            _finish()
+        self._running = False
+        self._room(tight=False)
         return reply
 
-    def _run(self, code: str, name: str) -> Any:
-        tree = ast.parse(code, name)
+    def _run(self, code: str) -> Any:
+        name = f"<cell {len(self._cells) + 1}>" if self._cells else NAME
+        self._cells[name] = None
+        try:
+            tree = ast.parse(code, name)
+        except MemoryError:
+            raise SyntaxError("too deeply nested") from None
         linecache.cache[name] = (len(code), None, code.splitlines(keepends=True), name)
         last = None
         if tree.body and isinstance(tree.body[-1], ast.Expr):
@@ -83,58 +108,105 @@ class Program:
         exec(compile(tree, name, "exec"), self.module.__dict__)
         return eval(compile(last, name, "eval"), self.module.__dict__) if last else None
 
+    def _exit_code(self, given: Any) -> int:
+        if given is None or isinstance(given, int):
+            return (given or 0) & 0xFF
+        with suppress(BaseException):  # of the program's own making, and so is the stream
+            print(given, file=sys.stderr)
+        return 1
 
-def prepare(built: walls.Walls, channel: socket.socket) -> None:
-    """Take over this process, wait to be told what for, go behind the walls, and serve. Never returns."""
+    def _interrupt(self, *_: Any) -> None:
+        """Of a cell that takes too long; never of what we do around it."""
+        if self._running:
+            raise KeyboardInterrupt
+
+    def _flush(self) -> None:
+        for stream in (sys.stdout, sys.stderr, *self._streams):
+            with suppress(BaseException):  # closed, replaced or full: the answer matters more
+                stream.flush()
+
+    def _room(self, *, tight: bool) -> None:
+        if sys.platform.startswith("linux"):
+            with suppress(OSError, ValueError):  # it has set a lower limit for itself
+                resource.setrlimit(
+                    resource.RLIMIT_AS, (self._memory + _SPARE * (not tight), self._memory + _SPARE)
+                )
+
+
+def prepare(built: Walls, channel: socket.socket) -> NoReturn:
+    """Take over this process: go behind the walls, wait to be told what for, and serve."""
+    leave = os._exit  # not sys.exit: what the zygote registered is not the program's
     code = 1
     try:
-        os.dup2(channel.detach(), 3, inheritable=False)
-        channel = socket.socket(fileno=3)
+        os.dup2(channel.detach(), _CHANNEL, inheritable=False)
+        channel = socket.socket(fileno=_CHANNEL)
         try:
-            folder, once, limits = _go_behind(built, channel)
+            program, requests = _set_up(built, channel)
         except Exception as error:
             channel.sendall(json.dumps({"broken": f"{type(error).__name__}: {error}"}).encode() + b"\n")
-            raise
+            leave(code)
         channel.sendall(b'{"ready": true}\n')
-        _dress(folder)
-        code = Program(channel, limits["shown"]).serve(once=once)
+        code = program.serve(requests)
     except BaseException:
         traceback.print_exc()
     finally:
-        os._exit(code)  # not sys.exit: what the zygote registered is not the program's
+        leave(code)
 
 
-def _go_behind(built: walls.Walls, channel: socket.socket) -> tuple[str, bool, dict[str, Any]]:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    os.setpgid(0, 0)
-    message, out, _, _ = socket.recv_fds(channel, 1 << 16, 2)
-    if not message:
+def _set_up(built: Walls, channel: socket.socket) -> tuple[Program, Any]:
+    with suppress(PermissionError):  # it leads a session already
+        os.setpgid(0, 0)
+    built.confine()
+    _dress()
+    go, out, _, _ = socket.recv_fds(channel, 1, 2)
+    if not go:
         os._exit(0)  # the warden is gone, and nothing is to be run
-    setup = json.loads(message)
-    folder, limits = setup["folder"], setup["limits"]
     null = os.open(os.devnull, os.O_RDONLY)
     for fd, target in ((null, 0), (out[0], 1), (out[1], 2)):
         os.dup2(fd, target)
-    os.closerange(4, 4096)
+    for name in os.listdir("/dev/fd"):
+        if int(name) > _CHANNEL:
+            with suppress(OSError):  # the listing's own is closed already
+                os.close(int(name))
+    requests = channel.makefile("rb")
+    setup = json.loads(requests.readline())
+    folder = setup["folder"]
     os.chdir(folder)
-    os.environ["HOME"] = folder
-    os.environ["TMPDIR"] = "/tmp" if built.namespaces else folder
-    _limit(limits, once=setup["once"])
-    built.confine(folder)
-    return folder, setup["once"], limits
+    os.environ |= {"HOME": folder, "TMPDIR": "/tmp" if built.namespaces else folder}
+    sys.path.insert(0, folder)
+    _link_inputs(built)
+    program = Program(channel, once=setup["once"], limits=setup["limits"], alone=built.namespaces)
+    built.keep_to(folder)
+    return program, requests
 
 
-def _limit(limits: dict[str, Any], *, once: bool) -> None:
+def _link_inputs(built: Walls) -> None:
+    """Make each input seen as `inputs/<name>`. Here and not on the host, for a program may have put links there."""
+    if not built.inputs:
+        return
+    if os.path.islink("inputs") or not os.path.isdir("inputs"):
+        _move_aside("inputs")
+        os.mkdir("inputs")
+    for name in built.inputs:
+        path, target = f"inputs/{name}", built.target(name)
+        if not os.path.islink(path) or os.readlink(path) != target:
+            _move_aside(path)
+            os.symlink(target, path)
+
+
+def _move_aside(path: str) -> None:
+    with suppress(FileNotFoundError):
+        os.rename(path, f"{path}.{os.urandom(4).hex()}")
+
+
+def _limit(limits: dict[str, Any], *, once: bool, others: int) -> None:
     _rlimit(resource.RLIMIT_CORE, 0)
     _rlimit(resource.RLIMIT_FSIZE, limits["file_size"])
     _rlimit(resource.RLIMIT_NOFILE, limits["open_files"])
     if once:  # counts from the process's start, so for a session the warden alone keeps it
         _rlimit(resource.RLIMIT_CPU, int(limits["cpu"]) + 1)
-    if sys.platform.startswith("linux"):
-        with open("/proc/self/statm") as file:
-            size = int(file.read().split()[0]) * resource.getpagesize()
-        _rlimit(resource.RLIMIT_AS, size + limits["memory"])
-        _rlimit(resource.RLIMIT_NPROC, limits["processes"])
+    # A brake for who forks without end. The warden keeps the limit itself, and says so.
+    _rlimit(resource.RLIMIT_NPROC, others + 2 * limits["processes"] + 8)
 
 
 def _rlimit(kind: int, value: int) -> None:
@@ -143,20 +215,24 @@ def _rlimit(kind: int, value: int) -> None:
     resource.setrlimit(kind, (value, value))
 
 
-def _dress(folder: str) -> None:
+def _image() -> int:
+    """Bytes of address space that this process has now."""
+    if not sys.platform.startswith("linux"):
+        return 0
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[0]) * resource.getpagesize()
+
+
+def _dress() -> None:
     """Make the interpreter look like one that was started for a program."""
     sys.argv = [NAME]
-    sys.path.insert(0, folder)
     sys.dont_write_bytecode = True
     sys.stdin, sys.stdout, sys.stderr = (
         open(fd, mode, encoding="utf-8", errors="backslashreplace", closefd=False, buffering=buffering)  # noqa: SIM115
         for fd, mode, buffering in ((0, "r", -1), (1, "w", -1), (2, "w", 1))
     )
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
-    warnings.resetwarnings()
-    warnings.simplefilter("default")
-    warnings.simplefilter("ignore", ResourceWarning)
-    warnings.showwarning = _show_warning
+    warnings.showwarning = explain.show_warning
     if "numpy" in sys.modules:  # seeded when the zygote loaded it: all programs would draw the same numbers
         sys.modules["numpy"].random.seed()
 
@@ -166,80 +242,14 @@ def _finish() -> None:
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()
-    with contextlib.suppress(BaseException):
+    with suppress(Exception):
         atexit._run_exitfuncs()
 
 
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(BaseException):  # closed, replaced or full: the answer matters more
-            stream.flush()
-
-
-def _show_warning(message, category, filename, lineno, file=None, line=None) -> None:
-    where = f"line {lineno}" if filename.startswith("<") else _short(filename)
-    print(f"{category.__name__} ({where}): {_clip(str(message), 300)}", file=sys.stderr)
-
-
-def _describe(error: BaseException, name: str, shown: int) -> dict[str, Any]:
-    """Type, message, line, and a traceback with the program's own frames and the one it failed in."""
+def _spelled(reply: dict[str, Any]) -> bytes:
     try:
-        message = _clip(str(error.msg if isinstance(error, SyntaxError) else error), min(shown, 2000))
-    except BaseException as second:
-        message = f"(its message cannot be shown: {type(second).__name__})"
-    frames = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if os.path.dirname(__file__) not in frame.filename
-    ]
-    own = [frame for frame in frames if frame.filename.startswith("<")]
-    line = own[-1].lineno if own else None
-    if isinstance(error, SyntaxError) and error.filename == name:
-        line = error.lineno
-        own_line = (error.text or "").rstrip()
-        text = [f"line {line}: {own_line}"]
-    else:
-        kept = [frame for frame in frames if frame.filename.startswith("<") or frame is frames[-1]]
-        if len(kept) > _MAX_FRAMES:
-            half = _MAX_FRAMES // 2
-            text = [
-                *map(_frame, kept[:half]),
-                f"… {len(kept) - _MAX_FRAMES} more …",
-                *map(_frame, kept[-half:]),
-            ]
-        else:
-            text = list(map(_frame, kept))
-    kind = type(error).__name__
-    text.append(f"{kind}: {message}" if message else kind)
-    return {
-        "type": kind,
-        "memory": isinstance(error, MemoryError),
-        "message": message,
-        "line": line,
-        "traceback": _clip("\n".join(text), shown),
-    }
-
-
-def _frame(frame: traceback.FrameSummary) -> str:
-    where = (
-        ""
-        if frame.filename == NAME
-        else (frame.filename if frame.filename[0] == "<" else _short(frame.filename))
-    )
-    within = "" if frame.name == "<module>" else f" in {frame.name}"
-    return _clip(f"{where + ' ' if where else ''}line {frame.lineno}{within}: {frame.line or ''}", 300)
-
-
-def _short(path: str) -> str:
-    """`…/site-packages/sympy/core/expr.py` → `sympy/core/expr.py`."""
-    for mark in ("/site-packages/", f"/python{sys.version_info[0]}.{sys.version_info[1]}/"):
-        if mark in path:
-            return path.rpartition(mark)[2]
-    return os.path.relpath(path) if path.startswith(os.getcwd() + "/") else path
-
-
-def _clip(text: str, size: int) -> str:
-    if len(text) <= size:
-        return text
-    half = max(1, (size - 30) // 2)
-    return f"{text[:half]} […{len(text) - 2 * half} characters…] {text[-half:]}"
+        return json.dumps(reply).encode()
+    except BaseException as error:  # no memory left, or too deep
+        text = f"its result cannot be told: {type(error).__name__}"
+        told = {"type": type(error).__name__, "message": text, "line": None, "traceback": text}
+        return json.dumps({"value": None, "error": told, "result": None, "exit_code": None}).encode()

@@ -8,26 +8,25 @@ Landlock for files and signals, a filter of system calls for the network. What i
 import contextlib
 import os
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
 
-from . import kernel, seccomp
+from . import NOBODY, NONE, kernel, seccomp
 
-NOBODY = 65534
-"""The user that programs run as when the host is root."""
 INSIDE = 1000
-"""The same within a user namespace."""
-NONE = "none"
+"""The user that programs run as within a user namespace."""
 
 # What a Python program may need of the system. Never /etc as a whole, never anything of a user.
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/etc/ld.so.cache",
            "/etc/alternatives", "/etc/localtime", "/etc/mime.types")  # fmt: skip
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+SCRATCH = ("/tmp", "/dev/shm")
+"""Folders that each run has for itself, in memory. With namespaces only."""
 
 
-@dataclass
+@dataclass(frozen=True)
 class Walls:
-    """What to build. Filled in by `survey` with what the machine allows."""
+    """What programs may see, and what keeps them in. Only `survey` sets the latter."""
 
     home: str
     """The folder that holds the folders of the runs."""
@@ -36,26 +35,13 @@ class Walls:
     inputs: dict[str, str] = field(default_factory=dict)
     readable: list[str] = field(default_factory=list)
     """Folders of the Python installation."""
-    wanted: list[str] = field(default_factory=lambda: ["namespaces", "landlock", "seccomp"])
 
     namespaces: bool = False
     landlock: int = 0
+    """Its version; 0 for none."""
     seccomp: bool = False
     drop_user: bool = False
-    own_pids: int | None = None
-    """A descriptor of the zygote's own process namespace."""
-
-    def survey(self) -> None:
-        """Find out what works here, by trying it in a child."""
-        if not sys.platform.startswith("linux"):
-            return
-        root = os.geteuid() == 0
-        self.seccomp = "seccomp" in self.wanted and seccomp.available() and _succeeds(self._try_filter)
-        self.drop_user = root
-        self.namespaces = "namespaces" in self.wanted and _succeeds(self._try_namespaces)
-        if not self.namespaces:
-            self.drop_user = root and _succeeds(self._try_user)
-            self.landlock = kernel.landlock_version() if "landlock" in self.wanted else 0
+    """Whether programs run as NOBODY, in the place of root."""
 
     def report(self) -> dict[str, str]:
         """What is in force, for a person to read; NONE where nothing is."""
@@ -80,7 +66,6 @@ class Walls:
         """Leave the host's namespaces and its files."""
         if not self.namespaces:
             return
-        self.own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         uid, gid = os.geteuid(), os.getegid()
         spaces = kernel.NEW_MOUNT | kernel.NEW_NET | kernel.NEW_IPC | kernel.NEW_UTS
         kernel.unshare(spaces | (kernel.NEW_USER if uid else 0))
@@ -92,7 +77,7 @@ class Walls:
         kernel.mount("tmpfs", root, "size=1m,mode=755")
         self._furnish(root)
         kernel.enter_root(root)
-        for name in ("/proc", "/tmp", "/dev/shm", self.home):
+        for name in ("/proc", *SCRATCH, self.home):
             os.makedirs(name, exist_ok=True)
         # The folders of the runs and the devices lie on mounts of their own, and stay as they are.
         kernel.seal("/", devices=True, below=False)
@@ -117,32 +102,47 @@ class Walls:
 
     # --- in the warden, for each run ---------------------------------------------------------------------------
 
-    def separate(self) -> None:
-        """Get a process table and mounts of its own; before it is known for which run."""
-        os.setsid()
-        if self.namespaces:
-            kernel.unshare(kernel.NEW_MOUNT)
-            kernel.mount("proc", "/proc")
-        elif sys.platform.startswith("linux"):
-            kernel.become_subreaper()
+    def separate(self) -> int | None:
+        """Before it is known for which run: a process table and mounts of its own, and no other run in sight.
 
-    def enclose(self, folder: str, scratch: int) -> None:
-        """Hide the other runs, give this one a /tmp of `scratch` bytes, and give up what the warden need not have."""
+        Returns what `enclose` needs.
+        """
+        os.setsid()
         if not self.namespaces:
-            return
-        shown = [folder, *self.readable]
-        _cover("/dev/shm", f"size={scratch},mode=1777", keep=[])
-        if not self.home.startswith("/tmp/"):
+            if sys.platform.startswith("linux"):
+                kernel.become_subreaper()
+            return None
+        kernel.unshare(kernel.NEW_MOUNT)
+        kernel.mount("proc", "/proc")
+        home = os.open(self.home, os.O_PATH | os.O_CLOEXEC)
+        shown = [*self.readable, *([self.folder] if self.folder else [])]
+        if not self.home.startswith(tuple(f"{path}/" for path in SCRATCH)):
             _cover(self.home, "size=64k,mode=755", keep=shown)
-        _cover("/tmp", f"size={scratch},mode=1777", keep=shown)
-        if self.drop_user:
-            become_nobody()
-        kernel.set_dumpable(False)
+        for path in SCRATCH:
+            _cover(path, "size=1m,mode=1777", keep=shown)
+        return home
+
+    def enclose(self, home: int | None, folder: str, scratch: int) -> None:
+        """Let this run see its folder, give it SCRATCH of so many bytes each, and give up what the warden needs not."""
+        if self.namespaces:
+            for path in SCRATCH:
+                kernel.resize(path, scratch)
+            if folder != self.folder:
+                fd = os.open(os.path.relpath(folder, self.home), os.O_PATH | os.O_CLOEXEC, dir_fd=home)
+                _show_again(fd, folder)
+            os.close(home)
+            if self.drop_user:
+                kernel.keep_capabilities()
+                become_nobody()
+            # A folder that its owner closed is full of files all the same.
+            kernel.drop_capabilities(keep=kernel.READ_ANYTHING)
+        if sys.platform.startswith("linux"):
+            kernel.set_dumpable(False)
 
     # --- in the program's own process --------------------------------------------------------------------------
 
-    def confine(self, folder: str) -> None:
-        """Give up every privilege, for good."""
+    def confine(self) -> None:
+        """Give up every privilege, for good. Before it is known for which run."""
         if not sys.platform.startswith("linux"):
             return
         if self.drop_user:
@@ -157,45 +157,49 @@ class Walls:
             kernel.die_with_parent()
         kernel.drop_capabilities()
         kernel.no_new_privileges()
+        if self.seccomp:
+            # As nobody it owns nothing outside its folder, and in a mount namespace it sees nothing else to change.
+            seccomp.install(attributes=not self.namespaces and not self.drop_user)
+
+    def keep_to(self, folder: str) -> None:
+        """See no files but those of this run, where no namespace sees to that."""
         if self.landlock:
             readable = [*_SYSTEM, *self.readable, *self.inputs.values()]
             kernel.landlock(readable, [folder, *_DEVICES])
-        if self.seccomp:
-            seccomp.install(attributes=not self.namespaces)
 
-    # --- trials, each in a child that ends afterwards ----------------------------------------------------------
+    def target(self, name: str) -> str:
+        """Where a program finds an input."""
+        return f"/inputs/{name}" if self.namespaces else self.inputs[name]
 
-    def _try_user(self) -> None:
-        become_nobody()
-        self._look()
-
-    def _look(self) -> None:
-        for path in self.readable:  # an installation below /root is closed to everyone else
+    def look(self) -> None:
+        """Raise OSError unless what programs need can be read: an installation below /root is closed to others."""
+        for path in self.readable:
             os.listdir(path)
 
-    def _try_filter(self) -> None:
-        kernel.no_new_privileges()
-        seccomp.install(attributes=True)
+    def look_at_inputs(self) -> None:
+        for name in self.inputs:
+            path = self.target(name)
+            os.listdir(path) if os.path.isdir(path) else os.close(os.open(path, os.O_RDONLY))
 
-    def _try_namespaces(self) -> None:
-        self.namespaces = True
-        self.build()
-        kernel.unshare(kernel.NEW_PID)
-        folder = self.folder or os.path.join(self.home, ".trial")
-        os.makedirs(folder, exist_ok=True)
 
-        def run() -> None:
-            self.separate()
-            if not _succeeds(go_behind):
-                raise OSError("a run cannot be enclosed here")
-
-        def go_behind() -> None:
-            self.enclose(folder, 1 << 20)
-            self.confine(folder)
-            self._look()
-
-        if not _succeeds(run):
-            raise OSError("a run cannot be enclosed here")
+def survey(asked: Walls, wanted: Collection[str]) -> Walls:
+    """The strongest of the `wanted` walls that work here, found out by trying each in a child."""
+    if not sys.platform.startswith("linux"):
+        return asked
+    root = os.geteuid() == 0
+    filtered = "seccomp" in wanted and seccomp.available() and _succeeds(_try_filter)
+    built = replace(asked, seccomp=filtered, namespaces=True, drop_user=root)
+    if "namespaces" not in wanted or not _succeeds(lambda: _try(built, Walls.look)):
+        version = kernel.landlock_version() if "landlock" in wanted else 0
+        built = replace(built, namespaces=False, landlock=version)
+        if root and not _succeeds(lambda: _try(built, Walls.look)):
+            built = replace(built, drop_user=False)
+    if built.inputs and not _succeeds(lambda: _try(built, Walls.look_at_inputs)):
+        who = "nobody" if built.drop_user else "a program"
+        raise PermissionError(
+            f"{who} cannot read the inputs: make {', '.join(built.inputs.values())} readable for others"
+        )
+    return built
 
 
 def become_nobody() -> None:
@@ -205,6 +209,40 @@ def become_nobody() -> None:
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
+
+
+# --- trials, each in a child that ends afterwards --------------------------------------------------------------
+
+
+def _try_filter() -> None:
+    kernel.no_new_privileges()
+    seccomp.install(attributes=True)
+
+
+def _try(built: Walls, look: Callable[[Walls], None]) -> None:
+    """Go behind these walls the way a program does, and look around."""
+    folder = built.folder or os.path.join(built.home, ".trial")
+    os.makedirs(folder, exist_ok=True)
+
+    def warden() -> None:
+        home = built.separate()
+        built.enclose(home, folder, 1 << 20)
+        _must_succeed(program)
+
+    def program() -> None:
+        built.confine()
+        built.keep_to(folder)
+        look(built)
+
+    built.build()
+    if built.namespaces:
+        kernel.unshare(kernel.NEW_PID)
+    _must_succeed(warden)
+
+
+def _must_succeed(trial: Callable[[], None]) -> None:
+    if not _succeeds(trial):
+        raise OSError("this cannot be built here")
 
 
 def _succeeds(trial: Callable[[], None]) -> bool:
@@ -217,6 +255,9 @@ def _succeeds(trial: Callable[[], None]) -> bool:
             status = 0
         os._exit(status)
     return os.waitpid(child, 0)[1] == 0
+
+
+# --- mounts ----------------------------------------------------------------------------------------------------
 
 
 def _show(
@@ -239,9 +280,14 @@ def _cover(target: str, options: str, keep: list[str]) -> None:
             if path.startswith(target + "/") and os.path.exists(path)}  # fmt: skip
     kernel.mount("tmpfs", target, options)
     for path, fd in kept.items():
-        os.makedirs(path, exist_ok=True)
-        kernel.bind(f"/proc/self/fd/{fd}", path, writable=True)  # what was read-only stays so
-        os.close(fd)
+        _show_again(fd, path)
+
+
+def _show_again(fd: int, path: str) -> None:
+    """Put what `fd` stands for at `path`, and close it. What was read-only stays so."""
+    os.makedirs(path, exist_ok=True)
+    kernel.bind(f"/proc/self/fd/{fd}", path, writable=True)
+    os.close(fd)
 
 
 def _link(target: str, path: str) -> None:

@@ -4,28 +4,34 @@ With namespaces it is process 1 of the run's own process table: when it goes, al
 host, and takes the host's going away for a reason to end.
 """
 
-import contextlib
-import json
 import os
 import resource
 import select
 import signal
 import socket
-import stat
+import sys
 import time
-from typing import Any
+from contextlib import suppress
+from typing import Any, NoReturn
 
-from . import program
-from .walls import Walls
+from . import program, watch
+from .lines import Lines
+from .walls import SCRATCH, Walls
 
 _TICK = 0.02
 _IDLE_TICK = 0.2
 _DISK_TICK = 0.25
-_MAX_FILES = 20_000
+_SHARE = 4
+"""Looking around takes at most one part in so many of the time."""
 _MAX_REPLY = 4 << 20
 _GRACE = 1.0
 """Seconds that a session has to answer an interrupt before it is ended."""
-_HERTZ = os.sysconf("SC_CLK_TCK")
+_SET_UP = 60.0
+"""Seconds that a process has to get ready."""
+_STOPPING = 1.0
+"""Seconds after which a process that cannot be stopped, since it hangs in the kernel, is not waited for."""
+
+Answer = dict[str, Any]
 
 
 class Warden:
@@ -33,298 +39,256 @@ class Warden:
 
     def __init__(self, built: Walls) -> None:
         """Fork the process for a program, which waits; so does this one, until `main` tells them what for."""
-        self.walls = built
-        built.separate()
-        self._program, theirs = socket.socketpair()
+        self._walls = built
+        self._home = built.separate()
+        self._setup: dict[str, Any] = {}
+        ours, theirs = socket.socketpair()
         self._child = os.fork()
         if self._child == 0:
-            self._program.close()
+            ours.close()
             program.prepare(built, theirs)
         theirs.close()
+        self._program = Lines(ours)
         self._status: int | None = None
         self._ready = False
-        self._started: float | None = None
-        self._interrupted: float | None = None
-        self._base_cpu = self._base_output = self._base_memory = self._peak = 0
-        self._next_disk = 0.0
-        self._from_host = self._from_program = b""
+        self._born = self._started = self._interrupted = None
+        self._cpu_before = self._output_before = self._peak = 0
+        self._stored_before: tuple[float, float] = (0, 0)
+        self._next_look = self._next_disk = 0.0
 
-    def main(
-        self, channel: socket.socket, out: list[int], *, folder: str, once: bool, limits: dict[str, Any]
-    ) -> None:
-        """Serve one run; never returns.
+    def main(self, channel: socket.socket, out: list[int]) -> NoReturn:
+        """Serve one run. `channel`: to the host; `out`: the files for stdout and stderr.
 
-        `channel`: to the host, a request a line, an answer a line. `out`: the files for stdout and stderr.
-        `limits`: the fields of `Limits`.
+        The first line over the channel is `folder`, `once` (or a session) and `limits` (the fields of `Limits`); each
+        after it a request, which is answered in a line: `{"ended": how, …}`.
         """
-        self.channel, self.out, self.folder, self.once, self.limits = channel, out, folder, once, limits
-        with contextlib.suppress(BaseException):
-            self._serve()
+        self._host, self._out = Lines(channel), out
+        try:
+            last = self._serve()
+        except Exception as error:
+            last = _broken(f"{type(error).__name__}: {error}")
+        self._stop()
+        if last:
+            self._host.send(last)
+            self._host.finish()
         self._end_all()
         os._exit(0)
 
-    def _serve(self) -> None:
-        try:
-            self.walls.enclose(self.folder, self.limits["scratch"])
-        except Exception as error:
-            self._tell({"ended": "broken", "message": f"{type(error).__name__}: {error}"})
-            return
-        setup = {"folder": self.folder, "once": self.once, "limits": self.limits}
-        socket.send_fds(self._program, [json.dumps(setup).encode()], self.out)
-        self._base_memory = _anonymous(os.getpid())
+    def _serve(self) -> Answer | None:
+        """The last answer; None when the host wants no more."""
         poll = select.poll()
-        poll.register(self.channel, select.POLLIN)
-        poll.register(self._program, select.POLLIN)
+        poll.register(self._host.end, select.POLLIN)
+        pause = _IDLE_TICK
         while True:
-            tick = _TICK if self._started is not None else _IDLE_TICK
-            for fd, _ in poll.poll(tick * 1000):
-                if fd == self.channel.fileno():
-                    if not self._hear_host():
-                        return
-                elif not self._hear_program():
-                    poll.unregister(self._program)
-            self._reap()
-            if self._status is not None and b"\n" not in self._from_program:
-                self._say_dead()
-                return
-            if ended := self._breach():
-                self._end_all()
-                self._tell({"ended": ended[0], "limit": ended[1], **self._spent()})
-                return
+            poll.poll(pause * 1000)
+            for request in self._host.hear():
+                self._take_request(request, poll)
+            if not self._host.open:
+                return None
+            if self._setup:
+                if last := self._look():
+                    return last
+                for lines in (self._host, self._program):
+                    lines.flush()
+                    events = select.POLLIN * lines.open | select.POLLOUT * lines.waits
+                    poll.register(lines.end, events) if events else _forget(poll, lines.end)
+            pause = max(0.0, self._next_look - time.monotonic())
+
+    def _look(self) -> Answer | None:
+        """Hear what the program says, and see how it is; the last answer, if there is nothing more to come."""
+        self._reap()
+        if dead := self._status is not None:
+            self._stop()
+        while True:
+            for reply in self._program.hear():
+                if last := self._take_reply(reply):
+                    return last
+            # What it said before it died is read to the end: its answer may be there still.
+            if not dead or not self._program.open or not _readable(self._program.end):
+                break
+        if dead:
+            return self._dead()
+        return self._breach() if time.monotonic() >= self._next_look else None
 
     # --- talking ---------------------------------------------------------------------------------------------
 
-    def _hear_host(self) -> bool:
-        data = self.channel.recv(1 << 20)
-        if not data:
-            return False
-        self._from_host += data
-        while b"\n" in self._from_host:
-            line, self._from_host = self._from_host.split(b"\n", 1)
-            request = json.loads(line)
-            self.limits |= request.pop("limits", {})
+    def _take_request(self, request: dict[str, Any], poll: select.poll) -> None:
+        if not self._setup:
+            self._set_up(request)
+            return
+        self._limits |= request.pop("limits")
+        self._program.send(request)
+        self._asked = True
+        self._begin()
+
+    def _set_up(self, setup: dict[str, Any]) -> None:
+        self._setup, self._limits, self._once = setup, setup["limits"], setup["once"]
+        self._asked, self._born = False, time.monotonic()
+        self._walls.enclose(self._home, setup["folder"], self._limits["scratch"])
+        self._loaded = watch.held(os.getpid())
+        self._in_memory = {os.stat(path).st_dev for path in SCRATCH if self._walls.namespaces}
+        self._stored_before = watch.stored(setup["folder"], float("inf"))
+        self._program.most = (
+            _MAX_REPLY + 40 * self._limits["shown"]
+        )  # three texts, spelled at worst with 12 bytes
+        socket.send_fds(self._program.end, [b"+"], self._out)
+        self._program.send(setup)
+
+    def _begin(self) -> None:
+        """Start the clock, once there is something to do and somebody to do it."""
+        if self._asked and self._ready:
             self._started, self._interrupted = time.monotonic(), None
-            self._base_cpu, self._base_output = self._cpu(), self._output()
-            with contextlib.suppress(OSError):  # it is dead: the next look at it says so
-                self._program.sendall(json.dumps(request).encode() + b"\n")
-        return True
+            group = self._group()
+            self._cpu_before, self._output_before = self._cpu(group), self._output()
+            self._next_look = self._started + _TICK
 
-    def _hear_program(self) -> bool:
-        try:
-            data = self._program.recv(1 << 20)
-        except OSError:
-            data = b""
-        if not data:
-            return False
-        self._from_program += data
-        while b"\n" in self._from_program and (self._started is not None or not self._ready):
-            line, self._from_program = self._from_program.split(b"\n", 1)
-            self._take(_reply(line))
-        return len(self._from_program) <= _MAX_REPLY
-
-    def _take(self, reply: dict[str, Any] | None) -> None:
-        """One line of the program's process. Before it is ready, that is our own code; after that, anything may come."""
+    def _take_reply(self, reply: dict[str, Any]) -> Answer | None:
+        """One line of the program's process. Until it is ready that is our own code; after that, anything may come."""
         if not self._ready:
+            if "broken" in reply:
+                return _broken(reply["broken"])
             self._ready = True
-            if reply and "broken" in reply:
-                self._tell({"ended": "broken", "message": reply["broken"]})
-                os._exit(0)
-        elif reply is not None:  # somebody scribbled on the channel; silence ends at the time limit
-            if self.once:
-                self._end_all(only_stop=True)
-            timeout = {"ended": "timeout", "limit": "seconds"} if self._interrupted else {}
-            self._tell({"reply": reply, **timeout, **self._spent()})
-            self._started = None
-            if self.once:
-                self._end_all()
-                os._exit(0)
+            self._begin()
+            return None
+        if self._started is None:
+            return None  # nothing was asked
+        if self._once:
+            self._stop()
+            if breach := self._disk_breach():
+                return breach
+        answer = {"ended": "replied", "reply": reply, "late": self._interrupted is not None, **self._spent()}
+        self._started, self._asked = None, False
+        if self._once:
+            return answer
+        self._host.send(answer)
+        return None
 
-    def _say_dead(self) -> None:
+    def _dead(self) -> Answer:
         code = os.waitstatus_to_exitcode(self._status)
+        if not self._ready:
+            return _broken(f"the program's process ended (code {code}) before it was ready")
+        self._stop()
         spent = self._spent()
-        self._end_all()
-        if code == -signal.SIGXCPU or (code == -signal.SIGKILL and spent["cpu"] >= self.limits["cpu"]):
-            self._tell({"ended": "timeout", "limit": "cpu", **spent})
-        else:
-            self._tell({"ended": "dead", "code": code, **spent})
-
-    def _tell(self, answer: dict[str, Any]) -> None:
-        self.channel.sendall(json.dumps(answer).encode() + b"\n")
+        if code == -signal.SIGXCPU or (code == -signal.SIGKILL and spent["cpu"] >= self._limits["cpu"]):
+            return {"ended": "timeout", "limit": "cpu", **spent}
+        return self._disk_breach() or {"ended": "dead", "code": code, **spent}
 
     def _spent(self) -> dict[str, Any]:
         now = time.monotonic()
         return {
             "seconds": now - (self._started or now),
-            "cpu": max(0.0, self._cpu() - self._base_cpu),
+            "cpu": max(0.0, self._cpu(self._group()) - self._cpu_before),
             "memory": self._peak,
         }
 
     # --- watching --------------------------------------------------------------------------------------------
 
-    def _breach(self) -> tuple[str, str] | None:
-        """The limit that is broken now: how the run ended, and the limit's name."""
-        limits, now = self.limits, time.monotonic()
+    def _breach(self) -> Answer | None:
+        """How the run ended by a limit that is broken now."""
+        limits, now, group = self._limits, time.monotonic(), self._group()
+        if not self._ready:
+            return _broken(f"it was not ready after {_SET_UP:g} s") if now - self._born > _SET_UP else None
+        self._next_look = now + (_TICK if self._started is not None else _IDLE_TICK)
+        ended = limit = ""
         if self._started is not None:
             over = now - self._started - limits["seconds"]
-            if over > 0 and self.once:
-                return "timeout", "seconds"
-            if over > 0 and self._interrupted is None:
+            if over > 0 and not self._once and self._interrupted is None:
                 self._interrupted = now
                 os.kill(self._child, signal.SIGINT)
-            elif self._interrupted is not None and now - self._interrupted > _GRACE:
-                return "timeout", "seconds"
-        if self._output() - self._base_output > limits["output"]:
-            return "output", "output"
-        group = self._group()
-        memory = sum(max(0, _anonymous(pid) - self._base_memory) for pid in group)
+            elif over > 0 and (self._once or now - self._interrupted > _GRACE):
+                ended, limit = "timeout", "seconds"
+            elif self._cpu(group) - self._cpu_before > limits["cpu"]:
+                ended, limit = "timeout", "cpu"
+        memory = watch.added(group, self._loaded, limits["memory"])
         self._peak = max(self._peak, memory)
-        if memory > limits["memory"]:
-            return "memory", "memory"
-        if sum(_threads(pid) for pid in group) > limits["processes"]:
-            return "processes", "processes"
-        if self._started is not None and self._cpu() - self._base_cpu > limits["cpu"]:
-            return "timeout", "cpu"
-        if now >= self._next_disk:
-            self._next_disk = now + _DISK_TICK
-            if _stored(self.folder, group) > limits["disk"]:
-                return "disk", "disk"
-        return None
+        if self._output() - self._output_before > limits["output"]:
+            ended, limit = "output", "output"
+        elif self._program.too_long:
+            ended, limit = "output", "reply"
+        elif memory > limits["memory"]:
+            ended, limit = "memory", "memory"
+        elif sum(one.threads for one in group) > limits["processes"]:
+            ended, limit = "processes", "processes"
+        if ended:
+            return {"ended": ended, "limit": limit, **self._spent()}
+        breach = self._disk_breach(group, now) if now >= self._next_disk else None
+        self._next_look = max(self._next_look, now + _SHARE * (time.monotonic() - now))
+        return breach
 
-    def _group(self) -> list[int]:
+    def _disk_breach(self, group: list[watch.Process] | None = None, now: float = 0) -> Answer | None:
+        """As `_breach`, of the limits that take longest to look at. Without `group` for the last time."""
+        size, count = watch.stored(self._setup["folder"], self._stored_before[1] + watch.MAX_FILES)
+        size, count = size - self._stored_before[0], count - self._stored_before[1]
+        if group:
+            size += watch.deleted(group, self._limits["file_size"], self._in_memory)
+            self._next_disk = now + max(_DISK_TICK, 2 * _SHARE * (time.monotonic() - now))
+        limit = "files" if count > watch.MAX_FILES else "disk" if size > self._limits["disk"] else ""
+        return {"ended": "disk", "limit": limit, **self._spent()} if limit else None
+
+    def _group(self) -> list[watch.Process]:
         """All processes of the run but this one."""
-        me = os.getpid()
-        if self.walls.namespaces:
-            return [int(name) for name in os.listdir("/proc") if name.isdigit() and int(name) != me]
-        return _descendants(me)
+        return watch.all_others() if self._walls.namespaces else watch.below(os.getpid())
 
-    def _cpu(self) -> float:
+    def _cpu(self, group: list[watch.Process]) -> float:
         """CPU seconds of all processes so far, ended ones included."""
-        own = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return own.ru_utime + own.ru_stime + sum(_cpu(pid) for pid in self._group())
+        ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return ended.ru_utime + ended.ru_stime + sum(one.cpu for one in group)
 
     def _output(self) -> int:
-        return sum(os.fstat(fd).st_size for fd in self.out)
+        return sum(os.fstat(fd).st_size for fd in self._out)
 
     # --- ending ----------------------------------------------------------------------------------------------
 
     def _reap(self) -> None:
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-                if pid == 0:
-                    return
+        with suppress(ChildProcessError):
+            while pid := self._wait(os.WNOHANG):
                 if pid == self._child:
-                    self._status = status
+                    return
 
-    def _end_all(self, *, only_stop: bool = False) -> None:
-        """Kill every process of the run, again and again until none is left.
+    def _wait(self, how: int) -> int:
+        pid, status = os.waitpid(-1, how)
+        if pid == self._child:
+            self._status = status
+        return pid
 
-        `only_stop`: until none can run another instruction. Taking down their memory may go on while the host reads.
-        """
-        while True:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                if self.walls.namespaces:
-                    os.kill(-1, signal.SIGKILL)  # all of this process table, except this one
-                else:
-                    os.killpg(self._child, signal.SIGKILL)
-            group = self._group() if only_stop or not self.walls.namespaces else []
-            for pid in [] if self.walls.namespaces else group:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
-            if only_stop and all(map(_exiting, group)):
-                return
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG if only_stop else 0)
-            except ChildProcessError:
-                return
-            if pid == self._child:
-                self._status = status
+    def _kill(self) -> list[watch.Process]:
+        """Kill every process of the run; return those that are still there."""
+        with suppress(ProcessLookupError, PermissionError):
+            if self._walls.namespaces:
+                os.kill(-1, signal.SIGKILL)  # all of this process table, except this one
+            elif self._status is None or not sys.platform.startswith("linux"):
+                os.killpg(self._child, signal.SIGKILL)  # no longer its number once it was waited for
+        group = self._group()
+        if not self._walls.namespaces:
+            for one in group:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(one.pid, signal.SIGKILL)
+        return group
 
+    def _stop(self) -> None:
+        """Kill them until none can run another instruction. Taking down their memory goes on while the host reads."""
+        until, clean = time.monotonic() + _STOPPING, 0
+        # A look takes a while: who was forked during the first one is seen by the second.
+        while clean < 2 and time.monotonic() < until:
+            clean = clean + 1 if watch.exiting(self._kill()) else 0
+            time.sleep(0 if clean else 0.0005)
 
-# --- what /proc tells; nothing where there is no /proc -----------------------------------------------------------
-
-
-def _fields(pid: int) -> list[str]:
-    """Of /proc/<pid>/stat, from the state on; empty when the process is gone."""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            return file.read().rpartition(b")")[2].decode().split()
-    except OSError:
-        return []
-
-
-def _cpu(pid: int) -> float:
-    fields = _fields(pid)
-    return sum(map(int, fields[11:15])) / _HERTZ if fields else 0.0
+    def _end_all(self) -> None:
+        """Kill them again and again until none is left."""
+        with suppress(ChildProcessError):
+            while True:
+                self._kill()
+                self._wait(0)
 
 
-def _threads(pid: int) -> int:
-    fields = _fields(pid)
-    return int(fields[17]) if fields else 0
+def _broken(message: str) -> Answer:
+    return {"ended": "broken", "message": message}
 
 
-def _exiting(pid: int) -> bool:
-    """Whether it is past its last instruction (PF_EXITING, or gone)."""
-    fields = _fields(pid)
-    return not fields or bool(int(fields[6]) & 4)
+def _readable(end: socket.socket) -> bool:
+    return bool(select.select([end], [], [], 0)[0])
 
 
-def _anonymous(pid: int) -> int:
-    """Bytes of memory that are not a file's: private and shared."""
-    total = 0
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as file:
-        for line in file:
-            if line.startswith((b"RssAnon:", b"RssShmem:")):
-                total += int(line.split()[1]) << 10
-    return total
-
-
-def _descendants(pid: int) -> list[int]:
-    """All processes below `pid`, found by their parents."""
-    if not os.path.isdir("/proc/self"):
-        return []
-    below: dict[int, list[int]] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit() and (fields := _fields(int(name))):
-            below.setdefault(int(fields[1]), []).append(int(name))
-    found, todo = [], [pid]
-    while todo:
-        children = below.get(todo.pop(), [])
-        found += children
-        todo += children
-    return found
-
-
-def _stored(folder: str, group: list[int]) -> float:
-    """Bytes on disk: the folder, and deleted files that are still open. Too many files, or too deep, is infinite."""
-    total, count, todo = 0, 0, [folder]
-    while todo:
-        try:
-            with os.scandir(todo.pop()) as entries:
-                for entry in entries:
-                    count += 1
-                    if count > _MAX_FILES:
-                        return float("inf")
-                    if entry.is_dir(follow_symlinks=False):
-                        todo.append(entry.path)
-                    else:
-                        total += entry.stat(follow_symlinks=False).st_blocks * 512
-        except OSError as error:
-            if error.errno == 36:  # ENAMETOOLONG: folders within folders without end
-                return float("inf")
-    for pid in group:
-        with contextlib.suppress(OSError):
-            for fd in os.listdir(f"/proc/{pid}/fd"):
-                with contextlib.suppress(OSError):
-                    info = os.stat(f"/proc/{pid}/fd/{fd}")
-                    if stat.S_ISREG(info.st_mode) and info.st_nlink == 0:
-                        total += info.st_blocks * 512
-    return total
-
-
-def _reply(line: bytes) -> dict[str, Any] | None:
-    try:
-        reply = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return reply if isinstance(reply, dict) else None
+def _forget(poll: select.poll, end: socket.socket) -> None:
+    with suppress(KeyError):
+        poll.unregister(end)

@@ -4,7 +4,6 @@ It has one thread and never runs a program's code itself. Requests come over a s
 run: the channel to the host, and the files for its output.
 """
 
-import contextlib
 import gc
 import importlib
 import json
@@ -12,72 +11,117 @@ import os
 import signal
 import socket
 import sys
-from typing import Any
+import traceback
+from contextlib import suppress
+from typing import Any, NoReturn
 
-from . import kernel, walls, warden
+from . import NONE, kernel, walls, warden
 
 
-def main(control: socket.socket, settings: dict[str, Any]) -> None:
-    """Serve until the host closes `control`, or once with `settings["once"]`."""
+def main(control: socket.socket, settings: dict[str, Any]) -> NoReturn:
+    """Serve until the host closes `control`; only one run with `settings["once"]`.
+
+    Over `control` goes one line, `{"protection": …, "missing": …}` or `{"error": …}`; then comes a byte for each run.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the host's terminal is the host's affair
-    built = walls.Walls(**settings["walls"])
     try:
-        built.survey()
+        asked = walls.Walls(**settings["walls"])
+        built = walls.survey(asked, settings["wanted"])
         report = built.report()
-        missing = [name for name in settings["require"] if report.get(name, walls.NONE) == walls.NONE]
-        if missing:
-            raise PermissionError(f"not to be had on this machine: {', '.join(missing)} (in force: {report})")
+        if absent := [name for name in settings["require"] if report[name] == NONE]:
+            raise PermissionError(f"not to be had on this machine: {', '.join(absent)} (in force: {report})")
+        own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if built.namespaces else None
         built.build()
         missing = _load(settings["preload"])
     except Exception as error:
-        _send(control, {"error": f"{type(error).__name__}: {error}"})
-        return
-    # Collections would write to every page that is shared with the programs.
-    gc.collect()
-    gc.freeze()
-    kernel.collapse()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are reaped by the kernel
-    _send(control, {"protection": report, "missing": missing})
-    # One warden always waits already: half of the forking is done before a run is asked for.
-    spare = _prepare(built, control)
+        _tell(control, {"error": f"{type(error).__name__}: {error}"})
+    else:
+        # Collections would write to every page that is shared with the programs.
+        gc.collect()
+        gc.freeze()
+        kernel.collapse()
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # children are reaped by the kernel
+        _tell(control, {"protection": report, "missing": missing})
+        _serve(control, built, own_pids, once=settings["once"])
+    os._exit(0)
+
+
+def _serve(control: socket.socket, built: walls.Walls, own_pids: int | None, *, once: bool) -> None:
+    # One warden always waits already: half of the work is done before a run is asked for.
+    spare = _prepare(control, built, own_pids)
     while True:
-        message, descriptors, _, _ = socket.recv_fds(control, 1 << 16, 3)
-        if not message:
+        byte, descriptors, _, _ = socket.recv_fds(control, 1, 3)
+        if not byte:
             return
-        with spare:
-            socket.send_fds(spare, [message], descriptors)
+        if not (spare and _hand_over(spare, descriptors)):  # there is none, or it was killed
+            try:
+                _hand_over(_prepare(control, built, own_pids), descriptors)
+            except OSError as error:  # no more processes to be had
+                with socket.socket(fileno=os.dup(descriptors[0])) as channel:
+                    _tell(channel, {"ended": "broken", "message": f"cannot start a process: {error}"})
         for fd in descriptors:
             os.close(fd)
-        spare = _prepare(built, control)
+        if once:
+            return
+        spare = None
+        with suppress(OSError):  # it is tried again when it is needed, and told then
+            spare = _prepare(control, built, own_pids)
 
 
-def _prepare(built: walls.Walls, control: socket.socket) -> socket.socket:
-    """Fork a warden that waits for its request on the socket returned."""
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    if _fork(built):
-        theirs.close()
-        return ours
-    control.close()
-    ours.close()
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    ready = warden.Warden(built)
-    message, descriptors, _, _ = socket.recv_fds(theirs, 1 << 16, 3)
-    if message:
-        theirs.close()
-        channel, *out = descriptors
-        ready.main(socket.socket(fileno=channel), out, **json.loads(message))
-    os._exit(0)  # the zygote is gone
+def _prepare(control: socket.socket, built: walls.Walls, own_pids: int | None) -> socket.socket:
+    """Fork a warden that waits for its descriptors on the socket returned."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        pid = _fork(own_pids)
+        if pid == 0:
+            try:
+                control.close()
+                ours.close()
+                _become_warden(theirs, built)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(1)
+    return ours
 
 
-def _fork(built: walls.Walls) -> int:
+def _hand_over(spare: socket.socket, descriptors: list[int]) -> bool:
+    with spare, suppress(OSError):
+        return socket.send_fds(spare, [b"+"], descriptors) == 1
+    return False
+
+
+def _fork(own_pids: int | None) -> int:
     """Fork, into a new process table where there are namespaces."""
-    if not built.namespaces:
+    if own_pids is None:
         return os.fork()
     kernel.unshare(kernel.NEW_PID)
-    pid = os.fork()
-    if pid:
-        kernel.set_namespace(built.own_pids, kernel.NEW_PID)
+    pid = None
+    try:
+        pid = os.fork()
+    finally:
+        if pid != 0:
+            kernel.set_namespace(own_pids, kernel.NEW_PID)
     return pid
+
+
+def _become_warden(orders: socket.socket, built: walls.Walls) -> None:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    failure = None
+    try:
+        ready = warden.Warden(built)
+    except Exception as error:
+        failure = f"{type(error).__name__}: {error}"
+    byte, descriptors, _, _ = socket.recv_fds(orders, 1, 3)
+    orders.close()
+    if not byte:  # the zygote is gone
+        return
+    channel, *out = descriptors
+    channel = socket.socket(fileno=channel)
+    if failure:
+        _tell(channel, {"ended": "broken", "message": failure})
+    else:
+        ready.main(channel, out)
 
 
 def _load(names: list[str]) -> list[str]:
@@ -105,6 +149,6 @@ def _warm_sympy() -> None:
     sympy.factorint(2**31 - 2)
 
 
-def _send(control: socket.socket, message: dict[str, Any]) -> None:
-    with contextlib.suppress(OSError):  # the host is gone, which the next read finds out
-        control.sendall(json.dumps(message).encode())
+def _tell(end: socket.socket, message: dict[str, Any]) -> None:
+    with suppress(OSError):  # the host is gone, which the next read finds out
+        end.sendall(json.dumps(message).encode() + b"\n")
