@@ -1,7 +1,9 @@
 """What a tool answers: text for a model to read, data for code, and a typed error with its remedy."""
 
 import functools
+import os
 from collections.abc import Awaitable, Callable, Iterable
+from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
@@ -10,6 +12,8 @@ from .results import Execution
 
 SHOWN = 48_000
 """Characters of a result that a model is shown; the middle is left out of a longer one."""
+KEPT = 4 << 20
+"""Bytes of an output that are kept in a file when it is too long to show."""
 REMEDIES = {
     "argument": "call the tool again with the argument put right",
     "outside": "use a path relative to the working folder",
@@ -105,6 +109,17 @@ def error_of(done: Execution) -> ToolError | None:
 
 def output(done: Execution) -> list[str]:
     return [done.stdout, f"stderr:\n{done.stderr}" if done.stderr else ""]
+
+
+def more_of(path: Path) -> str:
+    """Output that was too long to show, as text to keep: up to KEPT bytes of it, head and tail."""
+    with path.open("rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(KEPT if size <= KEPT else KEPT // 2)
+        if size > KEPT:
+            file.seek(size - KEPT // 2)
+            data += f"\n[… {size - KEPT // 2 * 2} bytes left out …]\n".encode() + file.read(KEPT // 2)
+    return data.decode("utf-8", "replace").replace("\0", "\ufffd")  # with NUL it would not pass as text
 
 
 def syntax(problems: list[dict[str, Any]]) -> list[str]:

@@ -22,13 +22,15 @@ from .answers import (
     failed,
     for_agents,
     found,
+    more_of,
     output,
     problem,
     result,
     syntax,
 )
 from .results import Execution
-from .sandbox import Sandbox, Session
+from .sandbox import Sandbox
+from .session import Session
 
 if TYPE_CHECKING:
     from pydantic_ai import Tool
@@ -60,7 +62,7 @@ class Workbench:
         judge: Callable[[str], Decision],
         approve: Callable[[str, Decision], Awaitable[bool]] | None = None,
     ) -> None:
-        if sandbox._folder is None:
+        if sandbox.folder is None:
             raise ValueError("the tools need a folder to share: make the sandbox with Sandbox(folder=…)")
         self._box, self._judge, self._approve = sandbox, judge, approve
         self._session: Session | None = None
@@ -88,7 +90,7 @@ class Workbench:
         alone = (self.python, self.write, self.edit, self.shell)
         methods = (self.python, self.read, self.write, self.edit, self.glob, self.grep, self.shell)
         options = {"docstring_format": "google", "require_parameter_descriptions": True}
-        return [Tool(for_agents(method), sequential=method in alone, **options) for method in methods]
+        return [Tool(for_agents(each), sequential=each in alone, **options) for each in methods]
 
     async def python(self, code: str) -> ToolResult:
         """Run Python code in a session: variables, functions and imports stay for the next call.
@@ -112,7 +114,7 @@ class Workbench:
             alive = self._session.alive
             notes = ["this is a new session: what the one before held is gone"] * restarted
             notes += ["the session has ended: its variables are gone"] * (not alive)
-            notes += await self._whole(done)
+            notes += await self._keep(done)
         if done.files:
             some = ", ".join(f"{made.name} ({counted(made.size, 'byte')})" for made in done.files[:10])
             notes.append(f"files made or changed: {some}{', …' * (len(done.files) > 10)}")
@@ -254,12 +256,11 @@ class Workbench:
                 self._place = {"folder": left["folder"], "environment": left["environment"]}
             elif error and error.kind == "missing":  # the folder is gone
                 self._place = {}
-            notes = await self._whole(done)
+            notes = await self._keep(done)
         if left and left["exit_code"]:
             error = problem("exit code", f"it ended with exit code {left['exit_code']}")
-        notes += [left["note"]] if left else []
-        if self._place.get("folder", ".") != ".":
-            notes.append(f"now in {self._place['folder']}")
+        folder = self._place.get("folder", ".")
+        notes += [left.get("note", ""), "" if folder == "." else f"now in {folder}"]
         return result(error, output(done), notes, left)
 
     async def _forbidden(self, command: str) -> ToolError | None:
@@ -283,18 +284,17 @@ class Workbench:
         done = await self._box.call(name, arguments)
         return done.result or {}, error_of(done)
 
-    async def _whole(self, done: Execution) -> list[str]:
-        """Put output that was cut where the model can read all of it; say where."""
+    async def _keep(self, done: Execution) -> list[str]:
+        """Put output that was cut where the model can read it; say where."""
         notes = []
         for stream, path in (("stdout", done.stdout_file), ("stderr", done.stderr_file)):
             if path is None:
                 continue
-            content = path.read_bytes().decode("utf-8", "replace").replace("\0", "\ufffd")
             while True:
                 name = f"outputs/{next(self._numbers)}-{stream}.txt"
-                _, error = await self._ask("write", path=name, content=content, known={})
+                _, error = await self._ask("write", path=name, content=more_of(path), known={})
                 if error is None or error.kind != "not read":  # that one is there already, from another time
                     break
             kept = f"could not be kept: {error.message}" if error else f"is in {name}"
-            notes.append(f"all of {stream} {kept}")
+            notes.append(f"more of {stream} {kept}")
         return notes

@@ -443,6 +443,14 @@ def test_the_diff_turns_the_old_lines_into_the_new(letters, start, length, new):
     assert [line for line in was if line] == [line for line in now if line]
 
 
+def test_a_diff_counts_the_lines_that_came_before():
+    put("f", "x\n" + "-\n" * 20 + "x\n")
+    assert re.findall("@@.*@@", edit("f", "x\n", "", all=True)["diff"]) == [
+        "@@ -1,4 +1,3 @@",
+        "@@ -19,4 +18,3 @@",
+    ]
+
+
 def test_an_edit_says_which_versions_it_knows():
     put("f", "a")
     before = read("f")["version"]
@@ -500,6 +508,8 @@ def grow(tree):
 
 
 @given(TREES, PATTERNS)
+@example(["a", "b/a"], "*/**")
+@example(["a/b/a"], "a/**/b/**/a")
 @settings(max_examples=300, deadline=None)
 def test_names_found_are_those_of_pathlib(tree, pattern):
     with empty_folder() as root:
@@ -523,11 +533,11 @@ def test_alternatives_and_absolute_patterns(folder):
 
 
 def test_the_last_changed_come_first_and_a_limit_is_told():
-    for age, name in enumerate(["new", "old/older", "oldest"]):
-        os.utime(put(name, ""), (0, 1e9 - age))
-    assert glob("**")["paths"] == ["new", "old/older", "oldest"]
+    for age, name in enumerate(["z", "old/b", "a", "old/a"]):
+        os.utime(put(name, ""), (0, 1e9 - min(age, 2)))
+    assert glob("**")["paths"] == ["z", "old/b", "a", "old/a"]
     done = glob("**", limit=2)
-    assert (done["paths"], done["total"]) == (["new", "old/older"], 3)
+    assert (done["paths"], done["total"]) == (["z", "old/b"], 4)
 
 
 def test_folders_of_tools_are_passed_over_unless_they_are_asked_for():

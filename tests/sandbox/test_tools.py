@@ -20,7 +20,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from loopkit.sandbox import Limits, Sandbox, Workbench
-from loopkit.sandbox.answers import REMEDIES, SHOWN, result
+from loopkit.sandbox.answers import KEPT, REMEDIES, SHOWN, more_of, result
 from loopkit.sandbox.folders import delete_tree
 from loopkit.sandbox.inside import files, paths
 from loopkit.sandbox.results import Ended
@@ -166,6 +166,14 @@ async def test_cells_at_once_run_one_after_the_other(bench):
     assert (await bench.python("seen[::2] == seen[1::2] and len(seen)")).data["value"] == "8"
 
 
+async def test_a_cancelled_cell_ends_the_session(bench):
+    await bench.python("x = 1")
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await bench.python("import time; time.sleep(60)")
+    assert "this is a new session" in failed(await bench.python("x"), "exception").text
+
+
 # --- files ----------------------------------------------------------------------------------------------------
 
 
@@ -302,6 +310,40 @@ async def test_a_regular_expression_without_end_is_a_timeout(folder):
         assert (await bench.grep("a+b")).ok
 
 
+async def test_inputs_are_read_and_searched_but_not_changed(folder):
+    with tempfile.TemporaryDirectory(prefix="inputs-") as place:
+        os.chmod(place, 0o755)
+        data = Path(place, "data")
+        data.joinpath("deep").mkdir(parents=True)
+        data.joinpath("deep/a.csv").write_text("one\n")
+        Path(place, "b.csv").write_text("two\n")
+        inputs = {"data": data, "b.csv": Path(place, "b.csv")}
+        async with Sandbox(folder=folder, preload=(), inputs=inputs) as box:
+            bench = Workbench(sandbox=box, judge=judge)
+            assert (await bench.read("inputs/data/deep/a.csv")).text == "     1\tone"
+            assert sorted((await bench.glob("**/*.csv")).data["paths"]) == [
+                "inputs/b.csv",
+                "inputs/data/deep/a.csv",
+            ]
+            assert (await bench.grep("one|two", mode="files")).text == "inputs/b.csv\ninputs/data/deep/a.csv"
+            for path in ("inputs/data/deep/a.csv", "inputs/b.csv"):
+                failed(await bench.edit(path, "o", "x"), "denied")
+                await bench.read(path)
+                failed(await bench.write(path, "mine"), "denied")
+            failed(await bench.write("inputs/data/new", "mine"), "denied")
+        assert data.joinpath("deep/a.csv").read_text() == "one\n" and os.listdir(data) == ["deep"]
+
+
+async def test_a_file_over_the_limit_is_not_written(folder):
+    limits = Limits(seconds=5, file_size=1 << 20)
+    async with Sandbox(folder=folder, preload=(), limits=limits) as box:
+        bench = Workbench(sandbox=box, judge=judge)
+        await bench.write("f", "small")
+        failed(await bench.write("f", "x" * (2 << 20)), "disk")
+        assert (await bench.read("f")).text == "     1\tsmall"
+        assert os.listdir(folder) == ["f"]
+
+
 # --- shell ----------------------------------------------------------------------------------------------------
 
 
@@ -340,11 +382,21 @@ async def test_output_that_is_cut_can_be_read_whole(bench, folder):
     folder.joinpath("outputs/1-stdout.txt").write_text("from another time")
     done = await bench.shell("seq 100000; seq 3 >&2")
     assert len(done.text) < 10_000 and done.text.startswith("1\n2\n") and "left out" in done.text
-    assert done.text.endswith("stderr:\n1\n2\n3\n[all of stdout is in outputs/2-stdout.txt]")
+    assert done.text.endswith("stderr:\n1\n2\n3\n[more of stdout is in outputs/2-stdout.txt]")
     assert (await bench.read("outputs/2-stdout.txt", 77_777, 77_777)).text.startswith(" 77777\t77777\n")
     done = await bench.python("print('x' * 100, end='\\n' * 10_000)")
     assert done.text.endswith("outputs/3-stdout.txt]") and folder.joinpath("outputs/3-stdout.txt").exists()
     assert folder.joinpath("outputs/1-stdout.txt").read_text() == "from another time"
+
+
+def test_of_an_output_without_end_head_and_tail_are_kept(tmp_path):
+    path = tmp_path / "out"
+    path.write_bytes(b"a\0" + b"b" * KEPT + b"\xff")
+    text = more_of(path)
+    assert text.startswith("a\ufffdb") and text.endswith("b\ufffd") and "[… 3 bytes left out …]" in text
+    assert KEPT <= len(text) < KEPT + 50
+    path.write_bytes(b"b" * KEPT)
+    assert more_of(path) == "b" * KEPT
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def difference(text: str, old: str, new: str) -> str:
     starts = [0, *(end.end() for end in NEWLINE.finditer(text))]
     spans: list[list[int]] = []  # first and last line, from 0, of places near each other
     for place in islice(re.finditer(re.escape(old), text), DIFF):
-        first, last = (bisect.bisect(starts, edge) - 1 for edge in place.span())
+        first, last = (bisect.bisect(starts, edge) - 1 for edge in (place.start(), place.end() - 1))
         if spans and first - spans[-1][1] <= 2 * AROUND:
             spans[-1][1] = last
         else:

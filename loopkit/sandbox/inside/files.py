@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from .editing import difference, line_at, places_of, why_absent
-from .paths import NEWLINE, ToolProblem, cut, find, inside, is_input, lines_of, shown, text_file, tool
+from .paths import ToolProblem, cut, find, inside, is_input, lines_of, shown, text_file, tool
 from .syntax import problems
 
 LINES, CHARS = 400, 40_000
@@ -90,7 +90,8 @@ def _put(real: str, name: str, content: str) -> dict:
     except BaseException:
         os.unlink(part)
         raise
-    lines = len(NEWLINE.findall(content)) + (content[-1:] not in ("\n", "\r", ""))
+    lines = content.count("\n") + content.count("\r") - content.count("\r\n")
+    lines += content[-1:] not in ("\n", "\r", "")
     made = {"path": name, "lines": lines, "bytes": len(data), "version": _version(os.stat(real))}
     return made | {"problems": list(problems(name, data))}
 
