@@ -40,29 +40,66 @@ def _plain(name: str) -> str:
     return readable_text(text.encode()).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def delete_tree(folder: Path) -> None:
-    """Remove a folder that a program may have left closed, or thousands of levels deep. Nobody may be using it still.
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-    What is in the way stays: another user's files, or a disk that fails.
+
+def delete_tree(folder: Path) -> None:
+    """Remove a folder that a program may have left closed, or thousands of levels deep.
+
+    What cannot be removed stays: another user's files, or what lies on a disk that fails.
     """
-    # A folder is moved to the top before it is emptied, so that no path gets long.
-    top, mark = os.fspath(folder), os.urandom(4).hex()
-    todo, emptied = [top], []
-    while todo:
-        path = todo.pop()
-        emptied.append(path)
-        entries = []
-        with contextlib.suppress(OSError), os.scandir(path) as found:
-            entries = list(found)
-        for number, entry in enumerate(entries):
+    with contextlib.suppress(OSError):
+        _empty(folder)
+        os.rmdir(folder)
+
+
+def _empty(folder: Path) -> None:
+    # One folder is open at a time, and its way back is "..": neither paths nor descriptors run out.
+    os.chmod(folder, 0o700)
+    here = os.open(folder, _FOLDER)
+    try:
+        levels = [("", _identity(here), _empty_of_files(here))]  # name, identity, and folders still in it
+        while True:
+            name, _, left = levels[-1]
+            if left:
+                with contextlib.suppress(OSError):
+                    name = left.pop()
+                    os.chmod(name, 0o700, dir_fd=here)
+                    here = _moved(here, name)
+                    levels.append((name, _identity(here), _empty_of_files(here)))
+                continue
+            levels.pop()
+            if not levels:
+                return
+            here = _moved(here, "..")
+            if _identity(here) != levels[-1][1]:
+                raise OSError(f"somebody moves folders while they are deleted: {folder}")
             with contextlib.suppress(OSError):
-                if not entry.is_dir(follow_symlinks=False):
-                    os.unlink(entry.path)
-                    continue
-                os.chmod(entry.path, 0o700)
-                moved = f"{top}/{mark}-{len(emptied)}-{number}"
-                os.rename(entry.path, moved)
-                todo.append(moved)
-    for path in reversed(emptied):
+                os.rmdir(name, dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def _moved(here: int, name: str) -> int:
+    there = os.open(name, _FOLDER, dir_fd=here)
+    os.close(here)
+    return there
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    info = os.fstat(fd)
+    return info.st_dev, info.st_ino
+
+
+def _empty_of_files(fd: int) -> list[str]:
+    """Delete what is no folder; return the folders."""
+    folders = []
+    with os.scandir(fd) as found:
+        entries = list(found)
+    for entry in entries:
         with contextlib.suppress(OSError):
-            os.rmdir(path)
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            else:
+                os.unlink(entry.name, dir_fd=fd)
+    return folders

@@ -5,6 +5,7 @@ import itertools
 import os
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from .folders import delete_tree
@@ -27,15 +28,27 @@ class Home:
         self._lock = open(self.path / _LOCK, "x", opener=_private)  # noqa: SIM115
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._numbers = itertools.count(1)
+        # Taking away a folder can take a file system longer than the run did, so nobody waits for it.
+        self._tidying = ThreadPoolExecutor(1, thread_name_prefix="loopkit-tidying")
 
     def new_run(self) -> Path:
-        """A folder for one run."""
-        path = self.path / str(next(self._numbers))
-        path.mkdir()
-        path.chmod(0o711)
-        return path
+        """A path for the folder of one run; the names that begin with it and a dot are its files."""
+        return self.path / str(next(self._numbers))
+
+    def remove_run(self, path: Path) -> None:
+        """Remove the folder and the files of a run, some time soon."""
+        with contextlib.suppress(RuntimeError):  # all is being deleted already
+            self._tidying.submit(self._remove, path)
+
+    def _remove(self, path: Path) -> None:
+        for file in (f"{path}.stdout.txt", f"{path}.stderr.txt"):
+            with contextlib.suppress(OSError):
+                os.unlink(file)
+        delete_tree(path)
 
     def delete(self) -> None:
+        """Remove all of it."""
+        self._tidying.shutdown(cancel_futures=True)
         self.forget()
         delete_tree(self.path)
 

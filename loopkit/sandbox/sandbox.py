@@ -142,24 +142,23 @@ class Sandbox:
 
     # --- for sessions ------------------------------------------------------------------------------------------
 
-    async def _new_run(self) -> tuple[Path, Path]:
-        """A folder for the records of a run, and the one it works in."""
+    async def _new_run(self) -> tuple[Home, Path, Path]:
+        """Where the files of a run go, as `Home.new_run` says, and the folder it works in."""
         started = await self._ready()
-        records = started.home.new_run()
+        home, path = started.home, started.home.new_run()
         as_nobody = started.protection.user == "nobody"
         if self.folder is None:
-            folder = records / "work"
-            folder.mkdir(mode=0o700)
+            path.mkdir(mode=0o700)
             if as_nobody:
-                os.chown(folder, NOBODY, NOBODY)
-            return records, folder
+                os.chown(path, NOBODY, NOBODY)
+            return home, path, path
         info = self.folder.stat()
         if as_nobody and not (info.st_uid == NOBODY or info.st_mode & 0o002):
             raise SandboxError(
                 f"programs run as user {NOBODY} (nobody), who cannot write to {self.folder}: hand it over with "
                 f"`chown -R {NOBODY} {self.folder}`, or do not run as root"
             )
-        return records, self.folder
+        return home, path, self.folder
 
     async def _fork(self, out: list[int]) -> tuple[socket.socket, Zygote | None]:
         """A channel to a new warden; its zygote, if that serves nobody else and is to be closed with the run."""

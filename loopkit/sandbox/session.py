@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
-from .folders import Snapshot, delete_tree, made_since, snapshot
+from .folders import Snapshot, made_since, snapshot
 from .results import Execution, Limits, SandboxError
 from .telling import execution, head_and_tail
 
@@ -66,11 +66,11 @@ class Session:
 
     async def _start(self) -> None:
         with contextlib.ExitStack() as undo:
-            self._records, self._folder = await self._sandbox._new_run()
-            undo.callback(delete_tree, self._records)
+            self._home, self._path, self._folder = await self._sandbox._new_run()
+            undo.callback(self._home.remove_run, self._path)
             streams = []
-            for name in ("stdout.txt", "stderr.txt"):
-                path = self._records / name
+            for name in ("stdout", "stderr"):
+                path = f"{self._path}.{name}.txt"
                 streams.append(undo.enter_context(open(path, "a+b", buffering=0, opener=_private)))
             self._channel, self._zygote = await self._sandbox._fork([stream.fileno() for stream in streams])
             undo.callback(self._channel.close)
@@ -88,11 +88,10 @@ class Session:
             self._channel.close()
             for stream in self._streams:
                 stream.close()
-        # Both go on in their threads if they are not waited for.
+            if not self._keep:
+                self._home.remove_run(self._path)
         if self._zygote is not None:
             await asyncio.to_thread(self._zygote.close)
-        if not self._keep:
-            await asyncio.to_thread(delete_tree, self._records)
 
     async def _wind_up(self) -> None:
         """Wait until nothing of it runs. The warden hears that the channel closes, and closes its own end at last."""

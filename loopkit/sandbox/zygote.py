@@ -20,10 +20,13 @@ from loopkit.sandbox.inside import zygote
 sys.path.remove({package!r})
 zygote.main(socket.socket(fileno={fd}), json.load(sys.stdin))
 """
-# Threads of numerical libraries would count as processes, and fork badly.
-_ENVIRONMENT = {"PATH": "/usr/local/bin:/usr/bin:/bin", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"} | {
-    f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMEXPR", "VECLIB_MAXIMUM")
-}
+# Threads of numerical libraries would count as processes, and fork badly; each arena reserves 64 MiB of the limit.
+_ENVIRONMENT = {
+    "PATH": "/usr/local/bin:/usr/bin:/bin",
+    "LANG": "C.UTF-8",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "MALLOC_ARENA_MAX": "2",
+} | {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMEXPR", "VECLIB_MAXIMUM")}
 _STARTING = 120.0
 """Seconds that it may take to load everything."""
 

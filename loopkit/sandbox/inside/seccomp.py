@@ -5,6 +5,7 @@ walls, this takes away the tools to climb them. See seccomp(2) and filter.rst of
 """
 
 import ctypes
+import functools
 import os
 import platform
 import struct
@@ -111,7 +112,7 @@ def available() -> bool:
 
 def install(*, attributes: bool) -> None:
     """Filter this process and its children, for good. `attributes`: refuse changes of modes, owners and times too."""
-    code = _program(attributes)
+    code = compiled(attributes=attributes)
     libc = ctypes.CDLL(None, use_errno=True)
     block = ctypes.create_string_buffer(code)
 
@@ -123,8 +124,12 @@ def install(*, attributes: bool) -> None:
         raise OSError(ctypes.get_errno(), "seccomp filter refused")
 
 
-def _program(attributes: bool) -> bytes:
-    """Instructions: operation, lines to skip if true, if false, operand. The offsets are those of `seccomp_data`."""
+@functools.cache
+def compiled(*, attributes: bool) -> bytes:
+    """The filter's instructions, which take a while to put together: do that before the fork.
+
+    Each is: operation, lines to skip if true, if false, operand. The offsets are those of `seccomp_data`.
+    """
     machine = platform.machine()
     numbers = _NUMBERS[machine] | _EVERYWHERE
     lines = [

@@ -62,16 +62,24 @@ class Walls:
 
     # --- in the zygote, once -----------------------------------------------------------------------------------
 
-    def build(self) -> None:
-        """Leave the host's namespaces and its files."""
+    def build(self) -> int | None:
+        """Leave the host's namespaces and its files. Forks: the process that called waits and ends with the other.
+
+        Returns a descriptor of the process table, which is to be the current one again after each fork into another.
+        """
+        if self.seccomp:
+            seccomp.compiled(attributes=self._attributes)
         if not self.namespaces:
-            return
+            return None
         uid, gid = os.geteuid(), os.getegid()
-        spaces = kernel.NEW_MOUNT | kernel.NEW_NET | kernel.NEW_IPC | kernel.NEW_UTS
+        spaces = kernel.NEW_MOUNT | kernel.NEW_NET | kernel.NEW_IPC | kernel.NEW_UTS | kernel.NEW_PID
         kernel.unshare(spaces | (kernel.NEW_USER if uid else 0))
         if uid:
             kernel.map_self(INSIDE, INSIDE, uid, gid)
+        # A process table of our own: an ordinary user could not come back to the host's. And when we end, all end.
+        _go_on_as_child()
         kernel.make_private()
+        own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         root = os.path.join(self.home, ".root")
         os.makedirs(root, exist_ok=True)
         kernel.mount("tmpfs", root, "size=1m,mode=755")
@@ -81,6 +89,7 @@ class Walls:
             os.makedirs(name, exist_ok=True)
         # The folders of the runs and the devices lie on mounts of their own, and stay as they are.
         kernel.seal("/", devices=True, below=False)
+        return own_pids
 
     def _furnish(self, root: str) -> None:
         for path in dict.fromkeys([*_SYSTEM, *self.readable]):
@@ -91,6 +100,9 @@ class Walls:
         for device in _DEVICES:
             _show(device, root, writable=True, devices=True)
         _link("/proc/self/fd", root + "/dev/fd")
+        if not self.drop_user:
+            # Who is no root may mount a /proc only where one is in sight. Each run's own goes on top of it.
+            _show("/proc", root)
         for name, path in self.inputs.items():
             _show(path, root, at=f"/inputs/{name}")
         _show(self.home, root, writable=True)
@@ -158,8 +170,15 @@ class Walls:
         kernel.drop_capabilities()
         kernel.no_new_privileges()
         if self.seccomp:
-            # As nobody it owns nothing outside its folder, and in a mount namespace it sees nothing else to change.
-            seccomp.install(attributes=not self.namespaces and not self.drop_user)
+            seccomp.install(attributes=self._attributes)
+
+    @property
+    def _attributes(self) -> bool:
+        """Whether a change of modes and owners is to be refused.
+
+        As nobody a program owns nothing outside its folder, and in a mount namespace it sees nothing else to change.
+        """
+        return not self.namespaces and not self.drop_user
 
     def keep_to(self, folder: str) -> None:
         """See no files but those of this run, where no namespace sees to that."""
@@ -255,6 +274,15 @@ def _succeeds(trial: Callable[[], None]) -> bool:
             status = 0
         os._exit(status)
     return os.waitpid(child, 0)[1] == 0
+
+
+def _go_on_as_child() -> None:
+    child = os.fork()
+    if child == 0:
+        kernel.die_with_parent()
+        return
+    os.closerange(3, 1 << 10)
+    os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) & 0xFF)
 
 
 # --- mounts ----------------------------------------------------------------------------------------------------

@@ -12,10 +12,16 @@ import signal
 import socket
 import sys
 import traceback
+from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NoReturn
 
 from . import NONE, kernel, walls, warden
+
+_SPARES = 2
+"""Wardens that wait already, each with a process for its program: most of the work is done before a run is asked for.
+With one alone, runs that follow each other at once would wait for it."""
 
 
 def main(control: socket.socket, settings: dict[str, Any]) -> NoReturn:
@@ -30,8 +36,7 @@ def main(control: socket.socket, settings: dict[str, Any]) -> NoReturn:
         report = built.report()
         if absent := [name for name in settings["require"] if report[name] == NONE]:
             raise PermissionError(f"not to be had on this machine: {', '.join(absent)} (in force: {report})")
-        own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if built.namespaces else None
-        built.build()
+        own_pids = built.build()
         missing = _load(settings["preload"])
     except Exception as error:
         _tell(control, {"error": f"{type(error).__name__}: {error}"})
@@ -47,36 +52,39 @@ def main(control: socket.socket, settings: dict[str, Any]) -> NoReturn:
 
 
 def _serve(control: socket.socket, built: walls.Walls, own_pids: int | None, *, once: bool) -> None:
-    # One warden always waits already: half of the work is done before a run is asked for.
-    spare = _prepare(control, built, own_pids)
+    spares: deque[socket.socket] = deque()
     while True:
+        with suppress(OSError):  # it is tried again when it is needed, and told then
+            while len(spares) < (1 if once else _SPARES):
+                spares.append(_prepare(control, built, own_pids, spares))
         byte, descriptors, _, _ = socket.recv_fds(control, 1, 3)
         if not byte:
             return
-        if not (spare and _hand_over(spare, descriptors)):  # there is none, or it was killed
-            try:
-                _hand_over(_prepare(control, built, own_pids), descriptors)
-            except OSError as error:  # no more processes to be had
-                with socket.socket(fileno=os.dup(descriptors[0])) as channel:
-                    _tell(channel, {"ended": "broken", "message": f"cannot start a process: {error}"})
+        try:
+            while not _hand_over(
+                spares.popleft() if spares else _prepare(control, built, own_pids), descriptors
+            ):
+                pass  # this one was killed
+        except OSError as error:  # no more processes to be had
+            with socket.socket(fileno=os.dup(descriptors[0])) as channel:
+                _tell(channel, {"ended": "broken", "message": f"cannot start a process: {error}"})
         for fd in descriptors:
             os.close(fd)
         if once:
             return
-        spare = None
-        with suppress(OSError):  # it is tried again when it is needed, and told then
-            spare = _prepare(control, built, own_pids)
 
 
-def _prepare(control: socket.socket, built: walls.Walls, own_pids: int | None) -> socket.socket:
+def _prepare(
+    control: socket.socket, built: walls.Walls, own_pids: int | None, others: Iterable[socket.socket] = ()
+) -> socket.socket:
     """Fork a warden that waits for its descriptors on the socket returned."""
     ours, theirs = socket.socketpair()
     with theirs:
         pid = _fork(own_pids)
         if pid == 0:
             try:
-                control.close()
-                ours.close()
+                for end in (control, ours, *others):
+                    end.close()
                 _become_warden(theirs, built)
             except BaseException:
                 traceback.print_exc()
