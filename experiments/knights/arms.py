@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import asyncio
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +19,7 @@ from pydantic_ai.models import Model
 from loopkit.gates import MaxIterations, Threshold
 from loopkit.history import History
 from loopkit.loop import Loop
-from loopkit.models import ask
+from loopkit.models import ask, program_in
 from loopkit.sandbox import run_python
 from loopkit.verdict import Failure, Feedback, Verdict
 
@@ -142,21 +141,6 @@ def _write_program(puzzle: Puzzle, model: Model, max_tokens: int) -> Callable[..
         return program_in(answer)
 
     return propose
-
-
-def program_in(answer: str) -> str:
-    """The program in a model's answer: the first block fenced as Python, else the first fenced one, else all. Failure(`malformed`) if it is not Python."""
-    blocks = re.findall(r"```([\w+-]*)[^\n]*\n(.*?)(?:```|\Z)", answer, re.DOTALL)
-    code = next((code for tag, code in blocks if tag.lower() in ("python", "python3", "py")), None)
-    if code is None:
-        code = blocks[0][1] if blocks else answer
-    if not code.strip():
-        raise Failure("empty", "a fence with no program in it")
-    try:
-        ast.parse(code)
-    except (SyntaxError, ValueError, MemoryError, RecursionError) as error:  # a NUL character, absurd nesting
-        raise Failure("malformed", f"not Python: {error}", answer=answer) from error
-    return code
 
 
 async def run_program(code: str) -> Solved:

@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib import import_module
+from inspect import isawaitable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,7 +44,7 @@ class Trial:
     """A `code_version`."""
     run: Callable[[RunLog], Awaitable[Outcome]]
     """Runs the loop, recording into the log it is given."""
-    grade: Callable[[Outcome], Result]
+    grade: Callable[[Outcome], Result | Awaitable[Result]]
     """Compares with the truth, which the loop itself never sees."""
 
     @property
@@ -78,7 +79,8 @@ async def _play_one(trial: Trial, store: Store) -> Result:
         return opened
     with opened as log:
         try:
-            result = trial.grade(await trial.run(log))
+            graded = trial.grade(await trial.run(log))
+            result = await graded if isawaitable(graded) else graded
         except StoreError:
             raise  # the record itself cannot be written: nothing more can be promised
         except Exception as error:

@@ -8,6 +8,7 @@ and turns whatever can be wrong with an answer into a typed `Failure`.
 """
 
 from loopkit.models.asking import ask
+from loopkit.models.programs import program_in
 from loopkit.models.resolving import ModelUnavailable, check_id, fingerprint, resolve
 
-__all__ = ["ModelUnavailable", "ask", "check_id", "fingerprint", "resolve"]
+__all__ = ["ModelUnavailable", "ask", "check_id", "fingerprint", "program_in", "resolve"]

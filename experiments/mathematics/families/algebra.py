@@ -121,9 +121,8 @@ FAMILIES: tuple[Family, ...] = (
 from sympy import solve, symbols
 
 x, y = symbols("x y")
-s = solve([$a * x + $b * y - $p, $c * x + $d * y - $q], [x, y])
-print(s[x] + s[y])
-""",
+s = solve([a * x + b * y - p, c * x + d * y - q], [x, y])
+print(s[x] + s[y])""",
         check=_check_two_prices,
     ),
     Family(
@@ -141,10 +140,8 @@ print(s[x] + s[y])
         program="""\
 from sympy import solve, symbols
 
-b = $b
 x = symbols("x")
-print(solve($a * x + $c * b - $d * (x + b), x)[0])
-""",
+print(solve(a * x + c * b - d * (x + b), x)[0])""",
         check=_check_mixture,
     ),
     Family(
@@ -162,8 +159,7 @@ print(solve($a * x + $c * b - $d * (x + b), x)[0])
 from sympy import rem, symbols
 
 x = symbols("x")
-print(rem($a * x**3 - $b * x**2 + $c * x + $d, x - $r, x))
-""",
+print(rem(a * x**3 - b * x**2 + c * x + d, x - r, x))""",
         check=_check_remainder,
     ),
     Family(
@@ -182,9 +178,8 @@ print(rem($a * x**3 - $b * x**2 + $c * x + $d, x - $r, x))
 from sympy import diff, solve, symbols
 
 x = symbols("x")
-r = x * ($n - $k * (x - $p))
-print(solve(diff(r, x), x)[0])
-""",
+r = x * (n - k * (x - p))
+print(solve(diff(r, x), x)[0])""",
         check=_check_best_price,
     ),
     Family(
@@ -201,9 +196,8 @@ print(solve(diff(r, x), x)[0])
         program="""\
 import numpy as np
 
-r = np.roots([1, -$a, $b, -$c])
-print(round(np.sum(r**3).real))
-""",
+r = np.roots([1, -a, b, -c])
+print(round(np.sum(r**3).real))""",
         check=_check_cubes_of_roots,
     ),
     Family(
@@ -221,9 +215,8 @@ print(round(np.sum(r**3).real))
         program="""\
 from scipy.optimize import linprog
 
-r = linprog([-$p, -$q], A_ub=[[$a, $b], [$c, $d]], b_ub=[$m, $n], integrality=1)
-print(round(-r.fun))
-""",
+r = linprog([-p, -q], A_ub=[[a, b], [c, d]], b_ub=[m, n], integrality=1)
+print(round(-r.fun))""",
         check=_check_workshop,
     ),
     Family(
@@ -240,9 +233,8 @@ print(round(-r.fun))
         program="""\
 from sympy import I, expand, im, re
 
-z = expand(($a + $b * I) ** $n)
-print((abs(re(z)) + abs(im(z))) % 1000)
-""",
+z = expand((a + b * I) ** n)
+print((abs(re(z)) + abs(im(z))) % 1000)""",
         check=_check_complex_power,
     ),
     Family(
@@ -259,12 +251,10 @@ print((abs(re(z)) + abs(im(z))) % 1000)
         program="""\
 from sympy import solve, symbols
 
-n = $n
-m = $k - n
+m = k - n
 u, v = symbols("u v")
-s = solve([$a * u + $b * v - $c * n**2, $b * u + $a * v - $c * m**2], [u, v])
-print(s[u])
-""",
+s = solve([a * u + b * v - c * n**2, b * u + a * v - c * m**2], [u, v])
+print(s[u])""",
         check=_check_mirrored_function,
     ),
 )

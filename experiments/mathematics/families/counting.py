@@ -124,8 +124,7 @@ FAMILIES: tuple[Family, ...] = (
         program="""\
 from math import comb
 
-print($g * $k * comb($n, 2))
-""",
+print(g * k * comb(n, 2))""",
         check=_check_group_games,
     ),
     Family(
@@ -143,9 +142,7 @@ print($g * $k * comb($n, 2))
         program="""\
 from sympy import binomial
 
-s = $s
-print(sum(binomial($w, i) * binomial($m, s - i) for i in range($k, s + 1)))
-""",
+print(sum(binomial(w, i) * binomial(m, s - i) for i in range(k, s + 1)))""",
         check=_check_committee,
     ),
     Family(
@@ -163,12 +160,10 @@ print(sum(binomial($w, i) * binomial($m, s - i) for i in range($k, s + 1)))
         program="""\
 from constraint import ExactSumConstraint, Problem
 
-n = $n
 p = Problem()
 p.addVariables("xyz", range(n + 1))
-p.addConstraint(ExactSumConstraint(n, [$a, $b, $c]), "xyz")
-print(len(p.getSolutions()))
-""",
+p.addConstraint(ExactSumConstraint(n, [a, b, c]), "xyz")
+print(len(p.getSolutions()))""",
         check=_check_coins,
     ),
     Family(
@@ -186,9 +181,7 @@ print(len(p.getSolutions()))
         program="""\
 from sympy import binomial
 
-k = $k
-print(binomial($n - $g * (k - 1), k) % 1000)
-""",
+print(binomial(n - g * (k - 1), k) % 1000)""",
         check=_check_spaced_chairs,
     ),
     Family(
@@ -206,8 +199,7 @@ print(binomial($n - $g * (k - 1), k) % 1000)
         program="""\
 from itertools import combinations
 
-print(sum(sum(c) % $m == 0 for c in combinations(range(1, $n + 1), $k)))
-""",
+print(sum(sum(c) % m == 0 for c in combinations(range(1, n + 1), k)))""",
         check=_check_subset_sums,
     ),
     Family(
@@ -226,9 +218,8 @@ print(sum(sum(c) % $m == 0 for c in combinations(range(1, $n + 1), $k)))
 from sympy import Poly, symbols
 
 x = symbols("x")
-p = Poly(sum(x**i for i in range($m + 1)), x)
-print((p**$k).coeff_monomial(x**$n))
-""",
+p = Poly(sum(x**i for i in range(m + 1)), x)
+print((p**k).coeff_monomial(x**n))""",
         check=_check_bounded_shares,
     ),
     Family(
@@ -245,9 +236,8 @@ print((p**$k).coeff_monomial(x**$n))
         program="""\
 from itertools import permutations
 
-n = "$n"
-print(sorted(permutations(n)).index(tuple(n)) + 1)
-""",
+s = str(n)
+print(sorted(permutations(s)).index(tuple(s)) + 1)""",
         check=_check_place_in_list,
     ),
     Family(
@@ -264,9 +254,7 @@ print(sorted(permutations(n)).index(tuple(n)) + 1)
         program="""\
 from sympy import divisors, totient
 
-n = $n
-print(sum(totient(d) * $k ** (n // d) for d in divisors(n)) // n % 1000)
-""",
+print(sum(totient(d) * k ** (n // d) for d in divisors(n)) // n % 1000)""",
         check=_check_necklaces,
     ),
 )

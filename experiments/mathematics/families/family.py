@@ -7,6 +7,7 @@ number in another way and shares no code with it.
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from string import Template
@@ -31,7 +32,7 @@ class Family:
     wordings: tuple[str, ...]
     """Three or more `string.Template` texts with `$name` for each parameter that they state."""
     program: str
-    """A `string.Template` of a Python program that prints the answer and nothing else."""
+    """A Python program that prints the answer and nothing else. The parameters are variables that it takes for given."""
     check: Callable[..., int]
     """The answer by an independent way; takes the parameters as keywords."""
 
@@ -43,13 +44,25 @@ class Family:
 
     def problem(self, wording: int, parameters: Mapping[str, int | str]) -> str:
         """The statement of the problem in the given wording, counted from 0."""
-        if not 0 <= wording < len(self.wordings):
-            raise ValueError(f"{self.name}: wording must be 0 to {len(self.wordings) - 1}, got {wording}")
-        return self._filled(self.wordings[wording], parameters)
+        return self._filled(self._wording(wording), parameters)
 
-    def solution(self, parameters: Mapping[str, int | str]) -> str:
-        """The source of the program that solves the problem."""
-        return self._filled(self.program, parameters)
+    def solution(self, wording: int, parameters: Mapping[str, int | str]) -> str:
+        """The source of the program that solves the problem.
+
+        Its first line after the imports sets the parameters, in the order in which the wording states them: what is
+        read off the text stands in one place, and the rest is the same for the whole family.
+        """
+        stated = Template(self._wording(wording)).get_identifiers()
+        taken = [name for name in (*stated, *parameters) if re.search(rf"\b{name}\b", self.program)]
+        names = list(dict.fromkeys(taken))
+        given = self._filled(", ".join(f"${name}" for name in names), parameters)
+        imports, gap, rest = self.program.rstrip().rpartition("\n\n")
+        return f"{imports}{gap}{', '.join(names)} = {given}\n{rest}"
+
+    def _wording(self, number: int) -> str:
+        if not 0 <= number < len(self.wordings):
+            raise ValueError(f"{self.name}: wording must be 0 to {len(self.wordings) - 1}, got {number}")
+        return self.wordings[number]
 
     def _filled(self, text: str, parameters: Mapping[str, int | str]) -> str:
         try:

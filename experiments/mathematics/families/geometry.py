@@ -149,9 +149,8 @@ FAMILIES: tuple[Family, ...] = (
         program="""\
 import numpy as np
 
-r = np.array([$a, $b, $c])
-print($p * r.max() // r.sum())
-""",
+r = np.array([a, b, c])
+print(p * r.max() // r.sum())""",
         check=_check_longest_side,
     ),
     Family(
@@ -169,9 +168,8 @@ print($p * r.max() // r.sum())
         program="""\
 import numpy as np
 
-v = np.array([$a, $b, $c])
-print(v @ v)
-""",
+v = np.array([a, b, c])
+print(v @ v)""",
         check=_check_box_diagonal,
     ),
     Family(
@@ -188,9 +186,8 @@ print(v @ v)
         program="""\
 from sympy import Polygon
 
-t = Polygon(($a, $b), ($c, $d), ($e, $f))
-print(2 * abs(t.area))
-""",
+t = Polygon((a, b), (c, d), (e, f))
+print(2 * abs(t.area))""",
         check=_check_triangle_corners,
     ),
     Family(
@@ -207,9 +204,8 @@ print(2 * abs(t.area))
         program="""\
 from sympy import Circle, Point
 
-k = Circle(Point($a, $b), Point($c, $d), Point($e, $f))
-print(k.center.x + k.center.y + k.radius**2)
-""",
+k = Circle(Point(a, b), Point(c, d), Point(e, f))
+print(k.center.x + k.center.y + k.radius**2)""",
         check=_check_circle_through,
     ),
     Family(
@@ -228,9 +224,8 @@ from math import hypot
 
 from scipy.optimize import minimize_scalar
 
-r = minimize_scalar(lambda x: hypot(x, $a) + hypot($d - x, $b))
-print(round(r.fun**2))
-""",
+r = minimize_scalar(lambda x: hypot(x, a) + hypot(d - x, b))
+print(round(r.fun**2))""",
         check=_check_shortest_route,
     ),
     Family(
@@ -247,9 +242,8 @@ print(round(r.fun**2))
         program="""\
 from sympy import Rational
 
-v = Rational($n**3, 6 * $a * $b * $c)
-print(v.p + v.q)
-""",
+v = Rational(n**3, 6 * a * b * c)
+print(v.p + v.q)""",
         check=_check_corner_tetrahedron,
     ),
     Family(
@@ -266,13 +260,9 @@ print(v.p + v.q)
         program="""\
 from sympy import sqrt
 
-a = $a
-b = $b
-c = $c
 s = (a + b + c) // 2
 m, r = sqrt(s * (s - a) * (s - b) * (s - c)).as_coeff_Mul()
-print(m + r**2)
-""",
+print(m + r**2)""",
         check=_check_area_of_sides,
     ),
     Family(
@@ -289,9 +279,8 @@ print(m + r**2)
         program="""\
 from scipy.spatial import ConvexHull
 
-hull = ConvexHull([[$a, $b], [$c, $d], [$e, $f], [$g, $h], [$i, $j]])
-print(round(2 * hull.volume))
-""",
+hull = ConvexHull([[a, b], [c, d], [e, f], [g, h], [i, j]])
+print(round(2 * hull.volume))""",
         check=_check_rubber_band,
     ),
 )

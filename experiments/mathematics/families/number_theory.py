@@ -34,7 +34,7 @@ power_remainder = Family(
         "Let N be the product of $b factors, each of them equal to $a. Find the remainder when N is divided by $m.",
         "Find the integer r with 0 <= r < $m such that $a^$b - r is a multiple of $m.",
     ),
-    program="print(pow($a, $b, $m))",
+    program="print(pow(a, b, m))",
     check=_check_power_remainder,
 )
 
@@ -65,7 +65,7 @@ primes_in_class = Family(
     program="""\
 from sympy import primerange
 
-print(len([p for p in primerange($low, $high) if p % $m == $r]))""",
+print(len([p for p in primerange(low, high) if p % m == r]))""",
     check=_check_primes_in_class,
 )
 
@@ -96,7 +96,7 @@ divisors_above = Family(
     program="""\
 from sympy import divisors
 
-print(len([d for d in divisors($n) if d > $k]))""",
+print(len([d for d in divisors(n) if d > k]))""",
     check=_check_divisors_above,
 )
 
@@ -127,7 +127,7 @@ three_remainders = Family(
     program="""\
 from sympy.ntheory.modular import crt
 
-n, m = crt([$m1, $m2, $m3], [$r1, $r2, $r3])
+n, m = crt([m1, m2, m3], [r1, r2, r3])
 print(n)""",
     check=_check_three_remainders,
 )
@@ -166,7 +166,7 @@ power_digits = Family(
     program="""\
 from sympy.ntheory import digits
 
-print(sum(digits($a**$b, $base)[1:]))""",
+print(sum(digits(a**b, base)[1:]))""",
     check=_check_power_digits,
 )
 
@@ -205,7 +205,7 @@ factorial_powers = Family(
     program="""\
 from sympy import factorial, multiplicity
 
-print(multiplicity($b, factorial($n)))""",
+print(multiplicity(b, factorial(n)))""",
     check=_check_factorial_powers,
 )
 
@@ -235,7 +235,7 @@ divisors_of_square = Family(
     program="""\
 from sympy import divisors
 
-n = $p**$a * $q**$b
+n = p**a * q**b
 print(len([d for d in divisors(n**2) if d < n and n % d != 0]))""",
     check=_check_divisors_of_square,
 )
@@ -266,8 +266,7 @@ same_remainder = Family(
     program="""\
 from math import gcd
 
-b = $b
-print(gcd($a - b, b - $c))""",
+print(gcd(a - b, b - c))""",
     check=_check_same_remainder,
 )
 
@@ -301,7 +300,7 @@ unpayable_amount = Family(
     program="""\
 paid = {0}
 for n in range(1, 2000):
-    if paid & {n - $a, n - $b, n - $c}:
+    if paid & {n - a, n - b, n - c}:
         paid.add(n)
 print(max(set(range(2000)) - paid))""",
     check=_check_unpayable_amount,
@@ -344,7 +343,7 @@ square_values = Family(
     program="""\
 from sympy.ntheory.primetest import is_square
 
-print(sum(n for n in range(1, 1000) if is_square(n**2 - $a * n + $b)))""",
+print(sum(n for n in range(1, 1000) if is_square(n**2 - a * n + b)))""",
     check=_check_square_values,
 )
 

@@ -41,8 +41,8 @@ two_dice = Family(
     program="""\
 from sympy import Rational
 
-sums = [x + y for x in range(1, $a + 1) for y in range(1, $b + 1)]
-p = Rational(sum(s >= $s for s in sums), len(sums))
+sums = [x + y for x in range(1, a + 1) for y in range(1, b + 1)]
+p = Rational(sum(t >= s for t in sums), len(sums))
 print(p.p + p.q)""",
     check=_check_two_dice,
 )
@@ -80,11 +80,7 @@ urn = Family(
     program="""\
 from sympy import binomial
 
-r = $red
-b = $blue
-k = $k
-j = $j
-p = binomial(r, j) * binomial(b, k - j) / binomial(r + b, k)
+p = binomial(red, j) * binomial(blue, k - j) / binomial(red + blue, k)
 print(p.p + p.q)""",
     check=_check_urn,
 )
@@ -123,8 +119,7 @@ collector = Family(
     program="""\
 from sympy import Rational
 
-n = $n
-e = sum(Rational(n, n - i) for i in range($c, $d))
+e = sum(Rational(n, n - i) for i in range(c, d))
 print(e.p + e.q)""",
     check=_check_collector,
 )
@@ -159,9 +154,9 @@ no_two_heads = Family(
     program="""\
 from sympy import Rational
 
-p = Rational($p, $q)
+p = Rational(p, q)
 a, b = 1, 0
-for i in range($n):
+for i in range(n):
     a, b = (a + b) * (1 - p), a * p
 s = a + b
 print((s.p + s.q) % 1000)""",
@@ -202,10 +197,9 @@ ruin = Family(
     program="""\
 from sympy import Rational
 
-p = Rational($p, $q)
-a = $a
+p = Rational(p, q)
 r = (1 - p) / p
-s = (1 - r**a) / (1 - r ** (a + $b))
+s = (1 - r**a) / (1 - r ** (a + b))
 print((s.p + s.q) % 1000)""",
     check=_check_ruin,
 )
@@ -236,9 +230,8 @@ faulty_part = Family(
     program="""\
 from sympy import Rational
 
-a = $a
-x = a * $p
-y = (100 - a) * $q
+x = a * p
+y = (100 - a) * q
 s = Rational(x, x + y)
 print(s.p + s.q)""",
     check=_check_faulty_part,
@@ -275,9 +268,8 @@ polygon_walk = Family(
 import numpy as np
 from sympy import Rational
 
-k = $k
-step = np.roll(np.eye($n, dtype=int), 1, axis=0)
-ways = np.linalg.matrix_power(step + step.T, k)[0, $d]
+step = np.roll(np.eye(n, dtype=int), 1, axis=0)
+ways = np.linalg.matrix_power(step + step.T, k)[0, d]
 p = Rational(int(ways), 2**k)
 print((p.p + p.q) % 1000)""",
     check=_check_polygon_walk,

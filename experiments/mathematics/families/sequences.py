@@ -42,7 +42,7 @@ geometric_series = Family(
     program="""\
 from sympy import Rational
 
-s = $a / (1 - Rational($p, $q))
+s = a / (1 - Rational(p, q))
 print(s.p + s.q)""",
     check=_check_geometric_series,
 )
@@ -84,10 +84,8 @@ linear_recurrence = Family(
         "Find the remainder when x_$k is divided by 1000, given that x_(n+2) = ${q}x_n + ${p}x_(n+1) for all n >= 1, x_1 = $a and x_2 = $b.",
     ),
     program="""\
-a = $a
-b = $b
-for n in range($k - 2):
-    a, b = b, $p * b + $q * a
+for n in range(k - 2):
+    a, b = b, p * b + q * a
 print(b % 1000)""",
     check=_check_linear_recurrence,
 )
@@ -118,9 +116,7 @@ reciprocal_products = Family(
     program="""\
 from sympy import Rational
 
-a = $a
-d = $d
-s = sum(Rational(1, (a + k * d) * (a + k * d + d)) for k in range($n))
+s = sum(Rational(1, (a + k * d) * (a + k * d + d)) for k in range(n))
 print(s.p + s.q)""",
     check=_check_reciprocal_products,
 )
@@ -153,7 +149,7 @@ growing_blocks = Family(
 import numpy as np
 
 k = np.arange(1, 100)
-print(np.repeat(k, k + $c)[:$n].sum() % 1000)""",
+print(np.repeat(k, k + c)[:n].sum() % 1000)""",
     check=_check_growing_blocks,
 )
 
@@ -191,10 +187,9 @@ rational_recurrence = Family(
     program="""\
 from sympy import Rational
 
-x = Rational($a)
-y = Rational($b)
-k = $k
-for m in range($n - 2):
+x = Rational(a)
+y = Rational(b)
+for m in range(n - 2):
     x, y = y, (k * y + 1) / (k**2 * x)
 print(y.p + y.q)""",
     check=_check_rational_recurrence,
@@ -231,7 +226,7 @@ constant_differences = Family(
     program="""\
 from sympy import interpolate
 
-print(interpolate([$a, $b, $c, $d], $k))""",
+print(interpolate([a, b, c, d], k))""",
     check=_check_constant_differences,
 )
 
@@ -258,8 +253,7 @@ distinct_powers = Family(
         "Write down, in increasing order, every positive integer that is a sum of one or more different numbers from the list 1, $b, $b^2, $b^3, ... of powers. Find the remainder when the number in place $n is divided by 1000.",
         "Let T be the set of positive integers all of whose digits in base $b are 0 or 1. The elements of T are listed from the smallest upwards. Find the remainder when the one in place $n is divided by 1000.",
     ),
-    program="""\
-print(int(format($n, "b"), $b) % 1000)""",
+    program='print(int(format(n, "b"), b) % 1000)',
     check=_check_distinct_powers,
 )
 
