@@ -1,0 +1,210 @@
+"""What the shell does itself: folders, variables, its own code."""
+
+import re
+
+from . import printing
+from .places import HOLE, HOME, JOB, MARKS, NAME, SECRET, SOME, Place
+from .programs import by_path, handles
+from .walking import Call, Shell
+from .words import plain
+
+
+@handles("cd", "pushd", "chdir")
+def _cd(shell: Shell, call: Call) -> str:
+    args = [arg for arg in call.args if arg in ("-", "--") or not arg.startswith("-")]
+    target = next((arg for arg in args if arg != "--"), HOME if call.name != "pushd" else HOLE)
+    search = shell.vars.get("CDPATH")
+    if target == "-":
+        target = HOLE
+    elif isinstance(search, str) and search and not target.startswith(("/", HOME, ".")):
+        target = f"{search.split(':')[0]}/{target}"
+    shell.cwd = shell.place(target)
+    return ""
+
+
+@handles("popd")
+def _popd(shell: Shell, call: Call) -> str:
+    shell.cwd = Place("unknown")
+    return ""
+
+
+@handles("pwd")
+def _pwd(shell: Shell, call: Call) -> str:
+    return shell.here()
+
+
+@handles("echo")
+def _echo(shell: Shell, call: Call) -> str:
+    return printing.echo(call.args)
+
+
+@handles("printf")
+def _printf(shell: Shell, call: Call) -> str:
+    if call.args[:1] == ["-v"] and len(call.args) > 2:
+        shell.assign(call.args[1], printing.printf(call.args[2:]))
+        return ""
+    text = printing.printf(call.args)
+    if re.search(r"\\(x[0-9a-fA-F]{2}|u|[0-3]?[0-7]{2})", "".join(call.args)):
+        shell.shared.decoded.append(text.strip())
+    return text
+
+
+@handles("read", "readarray", "mapfile", "getopts")
+def _read(shell: Shell, call: Call) -> str:
+    found = call.stdin.strip("\n")
+    found = (
+        found
+        if found and "\n" not in found
+        else printing.narrowed(found)
+        if MARKS.search(found) and "\n" not in found
+        else HOLE
+    )
+    todo = list(call.args)
+    while todo:
+        arg = todo.pop(0)
+        if arg == "-C" and todo:
+            shell.fork().code(todo[0])
+        if re.fullmatch(r"-\w*[pdtnNuiCcs]", arg) and arg[-1] in "pdtnNuiCc":
+            todo[:1] = []
+        elif re.fullmatch(r"\w+", arg):
+            shell.assign(
+                arg,
+                found
+                if len([a for a in call.args if re.fullmatch(r"[A-Za-z_]\w*", a)]) == 1 or MARKS.search(found)
+                else HOLE,
+            )
+    if call.name == "read" and not any(re.fullmatch(r"[A-Za-z_]\w*", arg) for arg in call.args):
+        shell.assign("REPLY", found)
+    return ""
+
+
+@handles("set")
+def _set(shell: Shell, call: Call) -> str:
+    if not call.args:
+        shell.note("secret", "", "ask", "prints the variables, which may hold secrets")
+        return SECRET
+    rest = list(call.args)
+    while rest and rest[0][:1] in "-+" and rest[0] != "--":
+        rest = rest[2:] if rest[0] in ("-o", "+o") else rest[1:]
+    if "--" in call.args or rest:
+        shell.positional = rest[1:] if rest[:1] == ["--"] else rest
+    return ""
+
+
+@handles("shift")
+def _shift(shell: Shell, call: Call) -> str:
+    shell.positional = (shell.positional or [])[1:]
+    return ""
+
+
+@handles("let")
+def _let(shell: Shell, call: Call) -> str:
+    for arg in call.args:
+        shell.counted_with_value(arg)
+        name = re.match(r"[A-Za-z_]\w*", arg)
+        if name:
+            shell.counted_with(name[0])
+            shell.assign(name[0], NAME)
+    return ""
+
+
+@handles("alias")
+def _alias(shell: Shell, call: Call) -> str:
+    for arg in call.args:
+        name, equals, value = arg.partition("=")
+        if equals:
+            shell.fork().code(value)
+            shell.aliases[name] = value
+    return ""
+
+
+@handles("unalias", "unset")
+def _unalias(shell: Shell, call: Call) -> str:
+    for arg in call.args:
+        shell.aliases.pop(arg, None)
+    return ""
+
+
+@handles("export", "declare", "typeset", "local", "readonly")
+def _export(shell: Shell, call: Call) -> str:
+    for arg in call.args:
+        name, equals, value = arg.partition("=")
+        if equals:
+            shell.assign(plain(name), value)
+    return ""
+
+
+@handles("trap")
+def _trap(shell: Shell, call: Call) -> str:
+    args = [arg for arg in call.args if arg != "--"]
+    if len(args) > 1 and args[0] not in ("-", "-p", "-l"):
+        shell.fork().code(args[0])
+    return ""
+
+
+@handles("eval")
+def _eval(shell: Shell, call: Call) -> str:
+    return shell.code(" ".join(plain(arg) for arg in call.args if arg != "--"), call.stdin)
+
+
+@handles("source", ".")
+def _source(shell: Shell, call: Call) -> str:
+    if not call.args:
+        return ""
+    if call.args[0] in ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0"):
+        return shell.code(call.stdin)
+    place = shell.touch("execute", call.args[0])
+    text = shell.shared.files.get(str(place))
+    return shell.code(text, call.stdin) if text is not None else ""
+
+
+@handles("command")
+def _command(shell: Shell, call: Call) -> str:
+    todo = list(call.args)
+    if todo and re.fullmatch(r"-[vV]+", todo[0]):
+        return SOME
+    while todo and todo[0] in ("-p", "--"):
+        todo.pop(0)
+    return (
+        by_path(shell, Call(todo[0], todo[1:], call.stdin, call.source))
+        if todo and "/" in todo[0]
+        else (_without_functions(shell, todo, call.stdin) if todo else "")
+    )
+
+
+def _without_functions(shell: Shell, todo: list[str], stdin: str) -> str:
+    other = shell.fork()
+    other.functions.pop(todo[0], None)
+    other.aliases.pop(todo[0], None)
+    printed = other.invoke(todo, stdin)
+    shell.cwd, shell.vars = other.cwd, other.vars
+    return printed
+
+
+@handles("kill")
+def _kill(shell: Shell, call: Call) -> str:
+    args = list(call.args)
+    if args[:1] and args[0] in ("-l", "-L", "-0"):
+        return NAME
+    if args[:1] in (["-s"], ["-n"]):
+        args = args[2:]
+    elif args[:1] and re.fullmatch(r"-(SIG)?[A-Z]+\d*|-\d+|--signal=\w+", args[0]) and len(args) > 1:
+        args = args[1:]
+    for arg in args:
+        if arg == "--" or arg.startswith("%") or set(arg) <= {JOB, " ", "\n"}:
+            continue
+        everyone = arg.lstrip("-") in ("1", "0") or arg.startswith("-")
+        shell.note(
+            "signal",
+            arg,
+            "refuse" if everyone else "ask",
+            "ends processes that it did not start"
+            if everyone
+            else "ends a process that it may not have started",
+        )
+    return ""
+
+
+@handles("jobs")
+def _jobs(shell: Shell, call: Call) -> str:
+    return JOB if "-p" in call.args else NAME

@@ -1,0 +1,63 @@
+"""`judge`: what to say of a shell command before it runs."""
+
+import os
+from pathlib import Path
+
+from . import building, builtins, editing, files, languages, network, python, versions, wrappers  # noqa: F401  (they register what they know)
+from .decisions import Decision, Effect, Policy
+from .parsing import Unreadable
+from .places import MARKS, SOME
+from .walking import Shared, Shell
+
+
+def judge(command: str, *, folder: str | Path = ".", policy: Policy | None = None) -> Decision:
+    """Judge a shell command (bash) by what it does; nothing is run, and no file is looked at.
+
+    `folder` is where the command will run and where the agent may read, write and delete; `policy` says where else
+    (by default in /tmp, private in the sandbox). Relative paths and variables that the command sets are followed.
+
+    - `allow`: all that it does is understood, and stays within the folder and /tmp; the agent's own programs may run
+      there, for they run in the sandbox.
+    - `ask`: it reaches the network, installs, throws work away, or something about it is not understood.
+    - `refuse`: it changes or destroys something outside, takes secrets or sends files away, gains rights, stays
+      behind, runs what it downloads, or hides what it runs.
+
+    Never raises for any text. This is a second line: the sandbox is the first, and does not read commands at all.
+    """
+    shared = Shared(folder=Path(os.path.abspath(folder)).parts[1:], policy=policy or Policy())
+    shell = Shell(shared)
+    shell.source = command
+    try:
+        if MARKS.search(command):
+            shell.note("obscure", "", "ask", "holds letters of private use")
+            command = MARKS.sub("?", command)
+        shell.code(command)
+        _uncalled(shell)
+    except Unreadable as error:
+        shell.source = command
+        shell.note("obscure", "", "ask", str(error))
+    except RecursionError:
+        shell.source = command
+        shell.note("obscure", "", "ask", "is nested too deep")
+    return Decision.of([*shared.effects, *_together(shared.effects)])
+
+
+def _uncalled(shell: Shell, depth: int = 0) -> None:
+    """A function that is defined and not called may be called by the next command, and define others."""
+    for name, body in [*shell.functions.items()]:
+        if name not in shell.shared.called and depth < 8:
+            inner = shell.fork()
+            inner.call(name, [SOME], "")
+            inner.functions = {name: node for name, node in inner.functions.items() if node != body}
+            _uncalled(inner, depth + 1)
+
+
+def _together(effects: list[Effect]) -> list[Effect]:
+    """What two effects are together: secrets read, and a way out."""
+    secrets = [effect for effect in effects if effect.kind == "secret" and effect.target in ("", "ENVIRON")]
+    ways = [effect for effect in effects if effect.kind == "network"]
+    if not secrets or not ways:
+        return []
+    way = ways[0]
+    why = "may send away the secrets that the command reads"
+    return [Effect(kind="network", target=way.target, source=way.source, verdict="refuse", why=why)]

@@ -1,0 +1,142 @@
+"""Small programs in perl, ruby, JavaScript and their kin, given on the command line.
+
+They are not read: what could reach out of them is looked for, and then asked about.
+"""
+
+import re
+
+from . import printing
+from .places import ANYTHING, HOLE
+from .programs import handles, own, script
+from .walking import Call, Shell
+from .words import plain
+
+_REACHES_OUT = {
+    "perl": r"\b(system|exec|qx|open|opendir|sysopen|unlink|rmdir|rename|mkdir|fork|kill|socket|syscall|eval|do|dump|link|symlink|chmod|chown|truncate|utime|glob|readpipe|chdir|chroot|require|dbmopen|pipe)\b"
+    r"|`|\bENV\b|\buse\s+(?!strict|warnings|utf8|List::|Scalar::|POSIX|Data::Dumper|JSON::PP|Time::|feature|v?5|integer|bigint|Text::|Encode|constant|open\b)|<[^<>=\s]*[*/|][^<>]*>|(?<![\w$@%])s(\W)(?:(?!\1).){0,200}\1(?:(?!\1).){0,200}\1\w*e|&\s*\$|->\s*\$|&\s*\{|\*\{|\(\?\??\{|\$\{\^|@\{?ARGV",
+    "ruby": r"`|%x|\b(system|exec|spawn|fork|eval|instance_eval|class_eval|send|__send__|public_send|method|open|popen\w*|load|require_relative|syscall|trap|File|IO|Dir|FileUtils|Kernel|Process|ObjectSpace|Open3|PTY|Socket|TCPSocket|Net|URI|ENV|binding|const_get|Object|at_exit|autoload|Marshal|Fiddle|Pathname|Shellwords)\b|\brequire\b(?!\s*\(?['\"](json|csv|set|date|time|yaml|digest|bigdecimal|prime|pp|securerandom|erb|strscan|matrix|benchmark)['\"])",
+    "node": r"\b(eval|Function|constructor|child_process|globalThis|global|module|import|Reflect|Proxy|WebAssembly|fetch|XMLHttpRequest|WebSocket|Deno|Bun|Worker|__proto__|prototype|binding|dlopen|mainModule|vm|net|http|https|http2|tls|dgram|cluster|worker_threads|repl|inspector)\b|\bprocess\b(?!\.(argv|version|versions|platform|arch|stdout|stderr|memoryUsage|uptime|hrtime|cwd|exit|exitCode|stdin|pid)\b)|\\[xu]|\brequire\b(?!\s*\(\s*['\"](\./[^'\"]*|path|util|os|url|querystring|assert|crypto|fs|events|stream|perf_hooks|string_decoder|readline|node:(path|util|os|url|assert|crypto|fs|events))['\"]\s*\))"
+    r"|\b(write\w*|append\w*|unlink\w*|rm|rmSync|rmdir\w*|rename\w*|copy\w*|cp|cpSync|chmod\w*|chown\w*|symlink\w*|link\w*|truncate\w*|mkdir\w*|mkdtemp\w*|create\w*Stream|open|openSync|utimes\w*|promises)\s*[(\[]|\[\s*['\"`]|\bthis\s*\[|`[^`]*\$\{[^}]*(require|process)",
+}
+_REACHES_OUT["php"] = r"."
+
+
+_MAX_LENGTH = 4_000
+
+
+def snippet(shell: Shell, interpreter: str, code: str, args: list[str]) -> None:
+    """Look a program in one of these languages over; gives nothing."""
+    language = {"nodejs": "node", "deno": "node", "bun": "node", "tsx": "node"}.get(interpreter, interpreter)
+    pattern = _REACHES_OUT.get(language, ".")
+    for arg in args:
+        own(shell, arg)
+    if ANYTHING.search(code):
+        shell.run_unknown(code)
+    if len(code) > _MAX_LENGTH:
+        shell.note("obscure", "", "ask", f"runs more than {_MAX_LENGTH} letters of {language}")
+        return HOLE
+    match = re.search(pattern, code, re.S)
+    if (
+        language == "node"
+        and match
+        and match.group().startswith("write")
+        and re.search(r"process\.std(out|err)\.write", code)
+    ):
+        match = re.search(pattern, re.sub(r"process\.std(out|err)\.write", "print", code), re.S)
+    if match:
+        shell.note(
+            "obscure",
+            match.group(),
+            "ask",
+            f"runs {language} code that may reach out ({plain(match.group())[:30]!r})",
+        )
+    for inner in re.findall(
+        r"\b(?:system|exec|execSync|spawn|spawnSync|popen|qx)\s*[({]?\s*(?:'([^']*)'|\"((?:\\.|[^\"])*)\"|\{([^}]*)\})|`([^`]*)`",
+        code,
+    ):
+        shell.fork().code("".join(inner))
+    for quoted in re.findall(r"['\"]((?:/|~|\.\./)[^'\"\s]*)['\"]", code):
+        own(shell, quoted.replace("~", "\ue007", 1) if quoted.startswith("~") else quoted)
+    for path in re.findall(r"readFile(?:Sync)?\(\s*(?!['\"])", code):
+        shell.note("read", path, "ask", "reads a file, it is not known which")
+    return HOLE
+
+
+_INLINE = {
+    "perl": "eE",
+    "ruby": "e",
+    "node": "ep",
+    "nodejs": "ep",
+    "php": "r",
+    "lua": "e",
+    "luajit": "e",
+    "osascript": "e",
+}
+_VALUED = {
+    "perl": "MmIixC0FlD",
+    "ruby": "rIEKCTx0F",
+    "node": "rC",
+    "nodejs": "rC",
+    "php": "dcz",
+    "lua": "l",
+    "luajit": "lj",
+    "osascript": "l",
+}
+
+
+@handles(*_INLINE)
+def _interpreter(shell: Shell, call: Call) -> str:
+    name, todo = call.name, list(call.args)
+    codes, in_place, lines = [], False, False
+    while todo and todo[0].startswith("-") and len(todo[0]) > 1:
+        option = todo.pop(0)
+        if option == "--":
+            break
+        if option.startswith("--"):
+            match = re.fullmatch(
+                r"--(eval|print|require|import|loader|experimental-loader)(?:=(.*))?", option, re.S
+            )
+            if match and match[1] in ("eval", "print"):
+                codes.append(match[2] or (todo.pop(0) if todo else HOLE))
+            elif match:
+                own(shell, match[2] or (todo.pop(0) if todo else HOLE))
+                shell.note("obscure", option, "ask", "loads code before its own")
+            continue
+        at = 1
+        while at < len(option):
+            letter, rest = option[at], option[at + 1 :]
+            at += 1
+            if letter in _INLINE[name]:
+                codes.append(rest or (todo.pop(0) if todo else HOLE))
+                break
+            in_place = in_place or letter == "i"
+            lines = lines or letter in "np"
+            if letter in _VALUED[name]:
+                if letter in "Mmr" and rest + (todo[0] if todo and not rest else ""):
+                    module = rest or todo.pop(0)
+                    if not re.match(
+                        r"(strict|warnings|utf8|List::|Scalar::|POSIX|Data::|JSON|Time::|Text::|json|csv|set|date|time|yaml)",
+                        module,
+                    ):
+                        shell.note("obscure", module, "ask", "loads code before its own")
+                elif not rest and letter in "ICTrdz" and todo:
+                    own(shell, todo.pop(0))
+                break
+    if codes:
+        for code in codes:
+            snippet(shell, name, plain(code), [])
+        for path in todo:
+            place = shell.touch("read", path) if lines or name in ("perl", "ruby") else None
+            if in_place and place is not None:
+                shell.touch("write", path)
+                shell.shared.files[str(place)] = HOLE
+        return printing.carried(call.stdin)
+    if not todo or todo[0] == "-":
+        if call.stdin:
+            snippet(shell, name, call.stdin, todo[1:])
+            return HOLE
+        if call.args:
+            return HOLE
+        shell.note("obscure", "", "ask", "runs what comes on its input")
+        return HOLE
+    return script(shell, todo[0], name, todo[1:], call.stdin)

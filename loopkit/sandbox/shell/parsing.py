@@ -1,0 +1,119 @@
+"""The syntax tree of a command, and what makes its text not mean what it seems to mean."""
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterator
+
+from tree_sitter import Language, Node, Parser
+
+from .places import HOLE
+
+MAX_LENGTH = 60_000
+"""Characters; what is longer is not read."""
+_MAX_DEPTH = 120
+# A backslash before the end of a line joins two lines; the grammar takes the halves of a word for two words.
+_CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
+_GLUED = re.compile(r"(?<=[^\s\\])((?:\\\\)*)\\\n(?=\S)")
+
+
+# The grammar's scanner looks letters up in tables made for single bytes, and crashes on others: these are spelled
+# out, between two letters that a word may hold.
+_UNUSUAL = re.compile(r"[^\n\t\x20-\x7e]")
+
+
+class Unreadable(Exception):
+    """The text cannot be read to its end; the message says why."""
+
+
+@functools.cache
+def _parser() -> Parser:
+    import tree_sitter_bash
+
+    return Parser(Language(tree_sitter_bash.language()))
+
+
+def parse(source: str) -> Node:
+    """The tree of a command; raises Unreadable for one that is too long or nested too deep."""
+    if len(source) > MAX_LENGTH:
+        raise Unreadable(f"is longer than {MAX_LENGTH} characters")
+    if _nesting(source) > _MAX_DEPTH:
+        raise Unreadable("is nested too deep")
+    root = _parser().parse(_UNUSUAL.sub(_spelled, source).encode("ascii")).root_node
+    if _depth(root) > _MAX_DEPTH:
+        raise Unreadable("is nested too deep")
+    return root
+
+
+def _nesting(source: str) -> int:
+    """An upper bound of the brackets open at once: the parser itself is slow where there are thousands."""
+    deepest = level = 0
+    for letter in source:
+        if letter in "({[`":
+            level += 1
+            deepest = max(deepest, level)
+        elif letter in ")}]":
+            level = max(0, level - 1)
+    return deepest
+
+
+def _depth(root: Node) -> int:
+    """Levels of the tree, counted without recursion."""
+    cursor, level, deepest = root.walk(), 0, 0
+    while True:
+        if cursor.goto_first_child():
+            level += 1
+            deepest = max(deepest, level)
+            continue
+        while not cursor.goto_next_sibling():
+            if not cursor.goto_parent():
+                return deepest
+            level -= 1
+
+
+def _spelled(match: re.Match[str]) -> str:
+    return f"\1{ord(match.group()):x}\2"
+
+
+def _read(spelled: bytes) -> str:
+    """The text of a part of the tree. What the grammar cut in the middle of a letter is not known."""
+    found = spelled.decode("ascii")
+    if "\1" not in found and "\2" not in found:
+        return found
+    found = re.sub(r"\x01([0-9a-f]+)\x02", lambda match: chr(int(match[1], 16)), found)
+    return found.replace("\1", HOLE).replace("\2", HOLE)
+
+
+def text(node: Node) -> str:
+    return _read(node.text or b"")
+
+
+def joined(source: str) -> str:
+    """The text with the words that a backslash breaks over two lines put together."""
+    return _GLUED.sub(r"\1", source)
+
+
+def oddities(source: str, root: Node) -> Iterator[str]:
+    """Why the text may mean something else than its tree says, each as the end of a sentence."""
+    if root.has_error:
+        yield "cannot be read as a shell command for certain"
+    for letter in sorted(set(source)):
+        if letter not in "\n\t" and unicodedata.category(letter) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp"):
+            yield f"holds an invisible character (U+{ord(letter):04X})"
+        elif letter != " " and unicodedata.category(letter) == "Zs":
+            yield f"holds a blank that the shell takes for a letter (U+{ord(letter):04X})"
+    if _GLUED.search(source):
+        yield "breaks a word over two lines"
+
+
+def pieces(node: Node) -> Iterator[Node | str]:
+    """The children, and as strings the text that the grammar leaves between them."""
+    data, start = node.text or b"", node.start_byte
+    at = node.start_byte
+    for child in node.children:
+        if child.start_byte > at:
+            yield _read(data[at - start : child.start_byte - start])
+        yield child
+        at = max(at, child.end_byte)
+    if node.end_byte > at:
+        yield _read(data[at - start :])

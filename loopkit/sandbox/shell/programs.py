@@ -1,0 +1,253 @@
+"""From the words of a command to the program they name, and what a row of the table says of it."""
+
+import re
+import shlex
+from collections.abc import Callable
+
+from . import printing
+from .places import ALL, ANYTHING, ENDLESS, FOLDER, GLOBS, HOLE, HOME, NAME, NET, SECRET, SOME, Place, secret
+from .redirecting import contents
+from .table import VERDICTS, Spec, table
+from .walking import Call, Shell
+from .words import plain
+
+Handler = Callable[[Shell, Call], str]
+HANDLERS: dict[str, Handler] = {}
+_BIN = {
+    ("bin",),
+    ("sbin",),
+    ("usr", "bin"),
+    ("usr", "sbin"),
+    ("usr", "local", "bin"),
+    ("opt", "homebrew", "bin"),
+}
+
+
+def handles(*names: str) -> Callable[[Handler], Handler]:
+    """Register a function for the programs of these names."""
+
+    def register(handler: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys(names, handler))
+        return handler
+
+    return register
+
+
+def invoke(shell: Shell, call: Call) -> str:
+    """Find what the first word names, and what it does with the others."""
+    name = call.name
+    if ANYTHING.search(name) or name in (NAME, SOME):
+        shell.run_unknown(name)
+        for arg in call.args:
+            own(shell, arg)
+        return printing.carried(call.stdin)
+    if any(glob in name for glob in GLOBS):
+        shell.note("obscure", name, "refuse" if "/" in name else "ask", "names its program by a pattern")
+        return HOLE
+    if any(name == hidden for hidden in shell.shared.decoded):
+        shell.note("obscure", name, "refuse", "hides the name of its program in an encoding")
+    if name in shell.aliases and f"alias {name}" not in shell.stack:
+        before, shell.stack = shell.stack, (*shell.stack, f"alias {name}")
+        printed = shell.code(" ".join([shell.aliases[name], *map(shlex.quote, call.args)]), call.stdin)
+        shell.stack = before
+        return printed
+    if name in shell.functions:
+        return shell.call(name, call.args, call.stdin)
+    if "/" in name:
+        return by_path(shell, call)
+    return by_name(shell, call)
+
+
+def by_name(shell: Shell, call: Call) -> str:
+    handler, name = HANDLERS.get(call.name), call.name
+    spec = table().get(name) or table().get(re.sub(r"(\.\w+|-?\d[\d.]*)$", "", name))
+    if handler is None and spec is None:
+        handler = HANDLERS.get(re.sub(r"-?[\d.]+$", "", name))
+    if handler is None and spec is None:
+        shell.note("unknown", name, "ask", f"runs {plain(name)!r}, a program that is not known here")
+        for arg in call.args:
+            own(shell, arg)
+        return printing.carried(call.stdin)
+    if call.args in (["--version"], ["--help"], ["-V"]):
+        return NAME
+    return handler(shell, call) if handler is not None else by_row(shell, call, spec)
+
+
+def by_path(shell: Shell, call: Call) -> str:
+    place, base = shell.place(call.name), call.name.rsplit("/", 1)[-1]
+    written = str(place) in shell.shared.files
+    known = base in HANDLERS or base in table() or re.sub(r"[\d.]+$", "", base) in HANDLERS
+    if place.base == "root" and place.parts[:-1] in _BIN:
+        return by_name(shell, Call(base, call.args, call.stdin, call.source, call.env))
+    if (
+        known
+        and not written
+        and place.base == "folder"
+        and place.parts[-2:-1] in (("bin",), (".bin",), ("Scripts",))
+    ):
+        return by_name(shell, Call(base, call.args, call.stdin, call.source, call.env))
+    return script(shell, call.name, "", call.args, call.stdin)
+
+
+def script(shell: Shell, path: str, language: str, args: list[str], stdin: str) -> str:
+    """Run a file. What the command itself wrote is read; what stood in the folder before is the agent's own."""
+    place = shell.touch("execute", path)
+    text = shell.shared.files.get(str(place))
+    for arg in args:
+        own(shell, arg)
+    if text is None:
+        return printing.carried(stdin)
+    interpreter = language
+    match = re.match(r"#!\s*(?:/usr/bin/env\s+(?:-S\s+)?)?(\S+)", text)
+    if not language:
+        interpreter = match[1].rsplit("/", 1)[-1] if match else "sh"
+    return interpret(shell, interpreter, text, args, stdin)
+
+
+def interpret(shell: Shell, interpreter: str, text: str, args: list[str], stdin: str) -> str:
+    """Run text in a language named by its interpreter."""
+    from .languages import snippet
+    from .python import snippet as python
+
+    interpreter = re.sub(r"[\d.]+$", "", interpreter)
+    if interpreter in SHELLS:
+        other = shell.fork()
+        other.positional = args
+        other.vars.pop("IFS", None)
+        return other.code(text, stdin)
+    if ANYTHING.search(text):
+        shell.run_unknown(text)
+        return printing.carried(text)
+    if interpreter == "python":
+        return python(shell, text, args, stdin)
+    return snippet(shell, interpreter, text, args)
+
+
+def own(shell: Shell, arg: str) -> None:
+    """An argument of a program of the folder: text, unless it names a path elsewhere, or a host."""
+    word = (
+        arg.split("=", 1)[1]
+        if re.match(r"-{0,2}[\w.-]+=", arg)
+        else re.sub(r"^-[A-Za-z](?=[/\ue007])", "", arg)
+    )
+    if re.match(r"[a-z][a-z0-9+.-]*://", word) and not word.startswith("file://"):
+        shell.note("network", word, "ask", "is given an address of the network")
+        return
+    word = word.removeprefix("file://").removeprefix("@")
+    if (
+        word.startswith(("/", HOME, "../"))
+        or "/../" in word
+        or word == ".."
+        or (secret(shell.place(word)) and "/" in word)
+    ):
+        shell.touch("read", word)
+    elif NET in word or SECRET in word:
+        shell.note("obscure", word, "ask", "passes on what it got from elsewhere")
+
+
+SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash", "yash", "busybox-sh"}
+
+
+def by_row(shell: Shell, call: Call, spec: Spec) -> str:
+    """What a row of the table says."""
+    name, printed, sources = call.name, [], []
+    for role, arg in spec.sort(call.args):
+        if role == "read" and name in ("less", "more") and re.match(r"\+.*[!|]", arg):
+            shell.note("obscure", arg, "ask", "gives a command to the pager")
+        elif role == "read":
+            place = shell.touch("read", arg)
+            printed.append(
+                call.stdin
+                if arg == "-"
+                else SECRET
+                if secret(place) and place.base != "folder"
+                else contents(shell, place)
+            )
+            sources.append(place)
+        elif role in ("write", "enter"):
+            place = shell.touch("write", arg)
+            if spec.operands[:1] != ["own*"]:
+                written(shell, name, place, call.stdin if name in ("tee", "sponge") else sources)
+        elif role in ("delete", "move"):
+            if role == "delete" or shell.place(arg).base != "folder":
+                shell.touch("delete", arg)
+            else:
+                sources.append(shell.touch("read", arg))
+        elif role == "code":
+            shell.fork().code(arg, call.stdin)
+        elif role == "inline":
+            shell.note("obscure", "", "ask", "runs a program in a language that is not read here")
+        elif role == "own":
+            own(shell, arg)
+    for kind, reason in spec.traits.items():
+        if kind != "out":
+            sends = kind == "network" and any(SECRET in part for part in [call.stdin, *call.args])
+            shell.note(
+                kind,
+                plain(name),
+                "refuse" if sends else VERDICTS[kind],
+                "sends secrets away" if sends else reason,
+            )
+    return _printed(shell, call, spec.traits.get("out", ""), "".join(printed) if printed else None)
+
+
+def written(shell: Shell, name: str, place: Place, found: "str | list[Place]") -> None:
+    """Remember what a file now holds."""
+    files = shell.shared.files
+    if isinstance(found, str):
+        if ENDLESS in found and not str(place).startswith("/dev/"):
+            shell.note("exhaust", str(place), "refuse", "fills the disk")
+        files[str(place)] = found
+    elif name in ("cp", "mv", "install"):
+        for source in found:
+            if str(source) in files:
+                into = Place(place.base, (*place.parts, *source.parts[-1:]))
+                files[str(place)] = files[str(into)] = files[str(source)]
+    elif name not in ("mkdir", "touch", "truncate", "chmod", "rmdir", "fallocate"):
+        files[str(place)] = HOLE
+
+
+def _printed(shell: Shell, call: Call, out: str, read: str | None) -> str:
+    given = call.stdin if read is None else read
+    if call.name == "dirname" and call.args:
+        return _parent(call.args[-1])
+    if call.name == "which" and call.args:
+        return f"/usr/bin/{call.args[-1]}"
+    if out == "name":
+        return NAME
+    if out == "args":
+        return "\n".join(arg for arg in call.args if not arg.startswith("-"))
+    if out == "endless":
+        return ENDLESS
+    known = printing.filtered(call.name, call.args, given, shell.shared.decoded)
+    if known is not None:
+        return known
+    if call.name in ("ls", "dir", "vdir", "tree"):
+        names = [arg for arg in call.args if not arg.startswith("-")]
+        return (
+            "\n".join(name if any(glob in name for glob in GLOBS) else ALL for name in names) + "\n"
+            if names
+            else ALL
+        )
+    if out == "some":
+        return (
+            SOME if call.name not in ("grep", "egrep", "fgrep", "rg", "ag", "zgrep") else _grepped(call, read)
+        )
+    if out == "pass" and call.name in ("head", "tail"):
+        return printing.narrowed(given).replace(ENDLESS, HOLE)
+    return printing.narrowed(given) if out == "pass" and given else printing.carried(given)
+
+
+def _parent(path: str) -> str:
+    if "/" in path:
+        return path.rstrip("/").rpartition("/")[0] or "/"
+    return f"{path}/.." if path[:1] in (FOLDER, HOME) else HOLE if ANYTHING.search(path) else "."
+
+
+def _grepped(call: Call, read: str | None) -> str:
+    flags = {letter for arg in call.args if re.fullmatch(r"-[A-Za-z]+", arg) for letter in arg[1:]}
+    if flags & {"l", "L"} or "--files-with-matches" in call.args or "--files" in call.args:
+        return SOME
+    if flags & {"c", "q"}:
+        return NAME
+    return printing.narrowed(call.stdin) if read is None and call.stdin else printing.carried(read or "")

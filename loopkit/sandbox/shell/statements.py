@@ -1,0 +1,331 @@
+"""Statements: lists, pipes, branches, loops, functions, redirections. Each gives what it prints, as far as known."""
+
+import re
+from collections.abc import Callable
+
+from tree_sitter import Node
+
+from . import words
+from .parsing import text
+from .places import HOLE, NAME, SECRET
+from .redirecting import REDIRECTS, Redirects, pipe, redirected
+from .walking import Shell
+
+
+def run(shell: Shell, node: Node, stdin: str) -> str:
+    handler = _STATEMENTS.get(node.type)
+    if handler is not None:
+        return handler(shell, node, stdin)
+    if node.type in ("comment", "heredoc_body", "heredoc_end", "\n"):
+        return ""
+    if node.type == "ERROR":  # noted already; what can be seen in it counts all the same
+        return run_all(shell, node, stdin)
+    if node.type in _WORDS:
+        shell.fields(node)
+        return ""
+    shell.unclear(node, f"holds a {node.type.replace('_', ' ')}, which is not understood")
+    return run_all(shell, node, stdin)
+
+
+def run_all(shell: Shell, node: Node, stdin: str) -> str:
+    """The statements within a node, one after the other."""
+    if any(child.type == "&" for child in node.children) and "loop" in shell.stack[-1:]:
+        shell.unclear(node, "starts processes in a loop")
+    printed = [run(shell, child, stdin) for child in node.named_children if child.type not in REDIRECTS]
+    redirects = [child for child in node.children if child.type in REDIRECTS]
+    if redirects:  # $(< file)
+        printed.append(redirected(shell, redirects, lambda given: given, stdin))
+    return "".join(printed)
+
+
+def _statement_list(shell: Shell, node: Node, stdin: str, redirects: Redirects | None = None) -> str:
+    """`a && b || c`: a part that may be left out leaves in doubt what it changes."""
+    chain: list[tuple[str, Node]] = []
+    todo = node
+    while todo.type == "list" and len(todo.children) == 3 and not todo.has_error:
+        left, operator, right = todo.children
+        chain.append((text(operator), right))
+        todo = left
+    chain.append(("", todo))
+    chain.reverse()
+    printed, doubts = [], []
+    for number, (operator, part) in enumerate(chain):
+        # The grammar hangs the redirections of the last command on the whole list.
+        here = redirects if redirects and number == len(chain) - 1 else []
+        if operator == "||":
+            other = shell.fork()
+            printed.append(
+                redirected(other, here, lambda given, part=part, other=other: run(other, part, given), stdin)
+            )
+            if not _leaves(part):
+                shell.merge(other)
+        else:
+            if operator:
+                doubts.append(shell.fork())
+            printed.append(redirected(shell, here, lambda given, part=part: run(shell, part, given), stdin))
+    for before in doubts:
+        shell.doubt(before)
+    return "".join(printed)
+
+
+def _leaves(node: Node) -> bool:
+    """Whether the statement ends with leaving the shell or the loop."""
+    last = text(node).strip("{}; \n").rsplit(";")[-1].rsplit("\n")[-1].split()
+    return bool(last) and last[0] in ("exit", "return", "continue", "break")
+
+
+def _pipeline(shell: Shell, node: Node, stdin: str) -> str:
+    return pipe(shell, [child for child in node.named_children if child.type != "comment"], stdin)
+
+
+def _subshell(shell: Shell, node: Node, stdin: str) -> str:
+    return run_all(shell.fork(), node, stdin)
+
+
+def _compound(shell: Shell, node: Node, stdin: str) -> str:
+    if node.children and node.children[0].type == "((":
+        words._arithmetic(node, shell)
+        for part in re.findall(r"([A-Za-z_]\w*)\s*(?:[-+*/%]|<<|>>)?=(?!=)", text(node)):
+            shell.assign(part, NAME)
+        return ""
+    return run_all(shell, node, stdin)
+
+
+def _if(shell: Shell, node: Node, stdin: str) -> str:
+    """Every branch may be taken, or none."""
+    printed, branches, here = [], [], shell
+    chosen = None
+    for child in node.children:
+        if child.type in ("then", "elif_clause", "else_clause"):
+            chosen = shell.fork()
+            branches.append(chosen)
+            here = chosen
+        if child.type in ("elif_clause", "else_clause"):
+            printed.append(
+                _if(here, child, stdin) if child.type == "elif_clause" else run_all(here, child, stdin)
+            )
+        elif child.is_named:
+            printed.append(run(here, child, stdin))
+    for branch in branches:
+        shell.merge(branch)
+    return "".join(printed)
+
+
+def _case(shell: Shell, node: Node, stdin: str) -> str:
+    printed, branches = [], []
+    for child in node.named_children:
+        if child.type == "case_item":
+            branches.append(branch := shell.fork())
+            for part in child.named_children:
+                value = child.children and part in child.children_by_field_name("value")
+                printed.append("" if value and branch.value(part) is not None else run(branch, part, stdin))
+        elif child.type != "comment":
+            shell.value(child)
+    for branch in branches:
+        shell.merge(branch)
+    return "".join(printed)
+
+
+def _for(shell: Shell, node: Node, stdin: str) -> str:
+    variable, body = node.child_by_field_name("variable"), node.child_by_field_name("body")
+    if variable is None or body is None:
+        shell.unclear(node)
+        return run_all(shell, node, stdin)
+    items = [item for child in node.children_by_field_name("value") for item in shell.fields(child)]
+    if not any(child.type == "in" for child in node.children):
+        items = shell.lookup("@")
+    before, printed = shell.fork(), []
+    for item in shell.turns(items):
+        # A name that came out of a pattern may look like anything, but leads nowhere else.
+        shell.assign(text(variable), item)
+        printed.append(_turn(shell, body, stdin))
+    shell.merge(before) if not items else None
+    return "".join(printed)
+
+
+def _turn(shell: Shell, body: Node, stdin: str) -> str:
+    before, shell.stack = shell.stack, (*shell.stack, "loop")
+    printed = run(shell, body, stdin)
+    shell.stack = before
+    return printed
+
+
+def _while(shell: Shell, node: Node, stdin: str) -> str:
+    """Walked twice, the second time with what the first may have changed."""
+    body = node.child_by_field_name("body")
+    conditions = [child for child in node.children_by_field_name("condition") if child.is_named]
+    if body is None or not conditions:
+        shell.unclear(node)
+        return run_all(shell, node, stdin)
+    printed = []
+    for _ in range(2):
+        before = shell.fork()
+        printed = [run(shell, condition, stdin) for condition in conditions]
+        printed.append(_turn(shell, body, stdin))
+        shell.merge(before)
+    endless = text(conditions[-1]).strip() in ("true", ":", "[ 1 ]", "((1))", "1", "/bin/true")
+    if endless and not re.search(r"\b(break|exit|return)\b", text(body)):
+        shell.unclear(node, "goes on without end")
+    return "".join(printed)
+
+
+def _c_style_for(shell: Shell, node: Node, stdin: str) -> str:
+    body = node.child_by_field_name("body")
+    for child in node.named_children:
+        if child.type == "variable_assignment":
+            name = child.child_by_field_name("name")
+            shell.assign(text(name), NAME)
+    for name in re.findall(r"[A-Za-z_]\w*", text(node).split("))")[0]):
+        shell.counted_with(name)
+    if body is None or node.child_by_field_name("condition") is None:
+        shell.unclear(node, "goes on without end")
+    return _turn(shell, body, stdin) if body is not None else ""
+
+
+def _function(shell: Shell, node: Node, stdin: str) -> str:
+    name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+    if name is None or body is None:
+        shell.unclear(node)
+    else:
+        shell.functions[text(name)] = body
+        shell.shared.called.discard(text(name))
+    return ""
+
+
+def _test(shell: Shell, node: Node, stdin: str) -> str:
+    """[ … ] and [[ … ]]: expansions happen, -v and -ef look, nothing changes."""
+    todo = list(node.named_children)
+    while todo:
+        child = todo.pop()
+        if child.type in _WORDS:
+            if "$(" in (found := shell.value(child)) and re.search(r"\s-(eq|ne|lt|le|gt|ge|v)\s", text(node)):
+                shell.counted_with_value(found)
+        elif child.type not in ("test_operator", "regex", "extglob_pattern") or child.named_child_count:
+            todo += child.named_children
+    return ""
+
+
+def _assignment(shell: Shell, node: Node, stdin: str) -> str:
+    name, found = _assigned(shell, node)
+    shell.assign(name, found, more="+=" in [child.type for child in node.children])
+    return ""
+
+
+def _assigned(shell: Shell, node: Node) -> tuple[str, str | list[str]]:
+    name, given = node.child_by_field_name("name"), node.child_by_field_name("value")
+    if name is None:
+        shell.unclear(node)
+        return "_", HOLE
+    if name.type == "subscript":
+        index = name.child_by_field_name("index")
+        if index is not None:
+            shell.counted_with_value(shell.value(index))
+        inner = name.child_by_field_name("name")
+        shell.value(given) if given is not None else None
+        return text(inner) if inner is not None else "_", HOLE
+    if given is None:
+        return text(name), ""
+    if given.type == "array":
+        return text(name), [item for child in given.named_children for item in shell.fields(child)]
+    return text(name), shell.value(given)
+
+
+def _declaration(shell: Shell, node: Node, stdin: str) -> str:
+    """export, declare, local, readonly, typeset."""
+    shell.source = text(node)
+    listed = not any(child.type in ("variable_assignment", "variable_name") for child in node.named_children)
+    for child in node.named_children:
+        if child.type == "variable_assignment":
+            name, found = _assigned(shell, child)
+            shell.source = text(node)
+            # -n makes a name for another variable, -i computes.
+            option = " ".join(text(part) for part in node.named_children if part.type == "word")
+            if "n" in option and text(node.children[0]) != "export":
+                shell.unclear(node, "makes a name for another variable")
+            if "i" in option and isinstance(found, str):
+                shell.counted_with_value(found)
+            shell.assign(name, found)
+        elif child.type not in ("variable_name", "word"):
+            for word in shell.fields(child):
+                name, equals, found = word.partition("=")
+                shell.assign(words.plain(name), found if equals else HOLE)
+    if listed and not re.search(r"-\w*[fF]", text(node)):
+        shell.note("secret", "", "ask", "prints the variables, which may hold secrets")
+        return SECRET
+    return ""
+
+
+def _unset(shell: Shell, node: Node, stdin: str) -> str:
+    shell.source = text(node)
+    for child in node.named_children:
+        shell.assign(text(child), "")
+    return ""
+
+
+# --- commands ---
+
+
+def _command(shell: Shell, node: Node, stdin: str, more: list[Node] | None = None) -> str:
+    """A simple command; `more` are words that the grammar hung on a redirection before them."""
+    compound = re.match(r"(time|coproc)\s+(?:-p\s+|\w+\s+)?(?=[({])", text(node))
+    if compound:  # to the grammar these are the names of programs
+        return shell.code(text(node)[compound.end() :], stdin)
+    env, redirects = {}, []
+    names: list[Node] = []
+    for child in node.children:
+        if child.type == "variable_assignment":
+            shell.source = text(node)
+            name, found = _assigned(shell, child)
+            env[name] = found
+        elif child.type in REDIRECTS:
+            redirects.append(child)
+            names += child.children_by_field_name("destination")[1:]
+        elif child.is_named and child.type != "comment":
+            names.append(child)
+    argv = [word for child in [*names, *(more or [])] for word in shell.fields(child)]
+    shell.source = text(node)
+
+    def go(given: str) -> str:
+        inner = shell
+        saved = {name: shell.vars.get(name) for name in env}
+        for name, found in env.items():
+            inner.assign(name, found)
+        shell.source = text(node)
+        printed = inner.invoke(argv, given, env)
+        if argv:
+            for name, found in saved.items():
+                inner.vars.pop(name, None) if found is None else inner.vars.update({name: found})
+        return printed
+
+    return redirected(shell, redirects, go, stdin)
+
+
+def _redirected_statement(shell: Shell, node: Node, stdin: str) -> str:
+    body = node.child_by_field_name("body")
+    redirects = [child for child in node.children if child.type in REDIRECTS]
+    for child in node.children:
+        if child.type == "ERROR":
+            run(shell, child, stdin)
+    if body is None:
+        return redirected(shell, redirects, lambda given: "", stdin)
+    if body.type == "list":
+        return _statement_list(shell, body, stdin, redirects)
+    if body.type == "command":
+        extra = [word for child in redirects for word in child.children_by_field_name("destination")[1:]]
+        extra += [word for child in redirects for word in child.children_by_field_name("argument")]
+        return redirected(shell, redirects, lambda given: _command(shell, body, given, extra), stdin)
+    return redirected(shell, redirects, lambda given: run(shell, body, given), stdin)
+
+
+_WORDS = {
+    "word", "number", "string", "raw_string", "ansi_c_string", "translated_string", "concatenation", "expansion",
+    "simple_expansion", "command_substitution", "process_substitution", "arithmetic_expansion", "brace_expression",
+}  # fmt: skip
+_STATEMENTS: dict[str, Callable[[Shell, Node, str], str]] = {
+    "program": run_all, "do_group": run_all, "compound_statement": _compound, "list": _statement_list,
+    "pipeline": _pipeline, "subshell": _subshell, "negated_command": run_all, "if_statement": _if,
+    "case_statement": _case, "for_statement": _for, "while_statement": _while, "c_style_for_statement": _c_style_for,
+    "function_definition": _function, "test_command": _test, "variable_assignment": _assignment,
+    "variable_assignments": run_all, "declaration_command": _declaration, "unset_command": _unset,
+    "command": _command, "redirected_statement": _redirected_statement,
+}  # fmt: skip

@@ -1,0 +1,233 @@
+"""What programs do with their arguments, as data.
+
+A row reads `names | operands | options | traits`, the last two of which may be left out. Operands are the roles of
+the arguments that are no options, in order; a role with a star takes all that are left, and one role may follow it
+for the last argument. Options are those with a value, `-o=role` or `--output=role`; `-x!role` has a value only when
+it is attached. All other options are flags. Roles:
+
+    text     nothing comes of it          read     a path it reads          write   a path it writes
+    delete   a path it deletes            move     a path that moves away   enter   a path it works in
+    own      an argument of the folder's programs: text, unless it is a path elsewhere
+    pattern  a text, unless one of the options that stand for it was given (-e, -f)
+    code     a command for a shell
+    inline   a program in a language that is not read here
+
+Traits: `out:name`, `out:some` or `out:pass` say what it prints (a word, paths, what came in); `kind:reason` adds an
+effect whatever the arguments are, weighed by VERDICTS.
+"""
+
+import functools
+from dataclasses import dataclass, field
+
+from .decisions import Verdict
+from .places import MARKS
+
+VERDICTS: dict[str, Verdict] = {
+    "network": "ask", "install": "ask", "discard": "ask", "signal": "ask", "unknown": "ask", "publish": "refuse",
+    "privilege": "refuse", "persist": "refuse", "system": "refuse", "exhaust": "refuse", "secret": "ask",
+}  # fmt: skip
+
+_ROWS = """
+# Printing, looking.
+cat tac nl rev fold fmt expand unexpand column | read* | -w=text -s=text -o=text -b=text -t=text -N=text -v=text -c=text | out:pass
+head tail | read* | -n=text -c=text --lines=text --bytes=text --pid=text -s=text | out:pass
+less more zcat bzcat xzcat zless strings od hexdump pr | read* | -n=text -N=text -A=text -t=text -j=text -w=text -e=text -s=text -f=read -l=text -h=text --tag-file=read -o=write -O=write --log-file=write -k=read | out:pass
+xxd | read write | -l=text -c=text -s=text -g=text -o=text | out:pass
+ls dir vdir | read* | -I=text -w=text -T=text --ignore=text --hide=text
+tree | read* | -I=text -L=text -P=text -o=write
+file stat du wc md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum readelf objdump nm size ldd | read* | -c=text -f=text -m=read --format=text --printf=text -d=text --max-depth=text --exclude=text -t=text -B=text --files0-from=read -X=read -j=text -l=text | out:name
+cmp diff diff3 sdiff comm join paste colordiff wdiff | read* | -d=text -1=text -2=text -j=text -t=text -o=text -e=text -a=text -v=text -U=text -C=text -I=text -x=text -X=read -L=text --label=text --color=text --exclude=text -W=text -F=text --output=write --to-file=read --from-file=read --output-delimiter=text
+sort | read* | -k=text -t=text -o=write --output=write -S=text -T=write --temporary-directory=write --parallel=text --compress-program=code --files0-from=read --key=text | out:pass
+uniq | read write | -f=text -s=text -w=text | out:pass
+cut | read* | -d=text -f=text -c=text -b=text --output-delimiter=text | out:pass
+shuf | read* | -n=text -i=text -o=write --output=write --random-source=read | out:pass
+tr | text* | | out:pass
+tee | write* | | out:pass
+sponge | write | | out:pass
+grep egrep fgrep zgrep | pattern read* | -e=text -f=read -A=text -B=text -C=text -m=text -d=text -D=text --regexp=text --file=read --include=text --exclude=text --exclude-dir=text --exclude-from=read --color=text --colour=text --max-count=text --context=text --label=text | out:some
+rg ag ack | pattern read* | -e=text -f=read -g=text --glob=text --iglob=text -t=text -T=text -A=text -B=text -C=text -m=text -j=text -r=text -M=text --type=text --pre=code --hostname-bin=code --ignore-file=read --sort=text --max-depth=text -d=text --pager=code | out:some
+jq gojq | pattern read* | -f=read --from-file=read --indent=text -L=read --slurpfile=text --rawfile=text
+yq | pattern read* | -o=text -p=text
+readlink realpath | read* | --relative-to=read --relative-base=read | out:args
+dirname | text* | | out:name
+basename | text* | -s=text | out:name
+which whereis type hash | text* | | out:name
+date | text* | -d=text -r=read -f=read -s=text -u!text -I!text | out:name
+cal nproc uname arch whoami id groups hostname tty uptime lscpu free df locale getconf sleep usleep seq factor expr true false test [ numfmt logname users vmstat iostat lsblk lsb_release tput clear reset stty dircolors : sync getopt getopts times ulimit shopt jobs wait fg bg disown dirs popd break continue shift return exit suspend logout true umask pgrep pidof ps lsof ss netstat pstree top htop lsmem | text* | | out:name
+bc | read* | -e=text -f=read | out:name
+gettext man apropos whatis info tldr help | text* | -P=code -H=code --pager=code --html=code -C=read
+yes | text* | | out:endless
+
+# Making, copying, moving.
+mkdir rmdir touch mkfifo | write* | -m=text -r=read -d=text -t=text --mode=text --reference=read --date=text
+rm unlink | delete* | --interactive=text
+shred | delete* | -n=text -s=text --random-source=read
+cp | read* write | -t=write --target-directory=write -S=text --suffix=text --backup=text --no-preserve=text
+mv | move* write | -t=write --target-directory=write -S=text --suffix=text
+install | read* write | -m=text -o=text -g=text -t=write --target-directory=write -S=text --mode=text --strip-program=code
+ditto | read* write
+truncate | write* | -s=text -r=read --size=text
+fallocate | write* | -l=text -o=text
+split | read write | -l=text -b=text -n=text -a=text -C=text --filter=code --additional-suffix=text -t=text
+csplit | read text* | -f=write -n=text -b=text
+patch | write* | -i=read -d=enter -o=write -p=text -B=text -r=write --input=read --directory=enter --output=write --reject-file=write -b=text
+dos2unix unix2dos | write*
+gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 pigz lzma | write* | -S=text -o=write -T=text -b=text --suffix=text -M=text -p=text
+zip | write read* | -x=text -i=text -b=write -TT=code --unzip-command=code -P=text -O=write
+unzip | read text* | -d=write -x=text -P=text -O=text
+7z 7za 7zr | text write read*
+cpio | text* | -D=enter -F=write -I=read -O=write -R=text | unknown:unpacks what it is given
+ar ranlib strip ld as | write* | -o=write
+setfacl chattr | text write*
+iconv | read* | -f=text -t=text -o=write --output=write | out:pass
+base64 base32 uuencode | read* | -w=text --wrap=text
+pandoc | read* | -o=write --output=write -f=text -t=text --filter=own -F=own -L=own --template=read -H=read -B=read -A=read -c=text --extract-media=write --pdf-engine=text -V=text -M=text --metadata-file=read --data-dir=read
+convert magick montage ffmpeg sox pdftotext dot gs inkscape | own* | -o=write -i=read
+pdflatex xelatex lualatex latexmk bibtex | own* | -output-directory=write -outdir=write
+
+# Programs that work on the folder or run what is in it.
+pytest py.test tox nox unittest coverage behave | own* | -n=text -k=text -m=text -p=text -c=read -o=text --cov-report=own -W=text --tb=text --basetemp=write --rootdir=read --junitxml=write
+ruff black isort mypy pyright flake8 pylint bandit pyflakes pycodestyle autopep8 yapf pyupgrade vulture radon interrogate pydocstyle pyre basedpyright ty pre-commit | own* | --config=read -c=text --select=text --ignore=text --line-length=text -l=text -t=text
+eslint prettier tsc jest vitest mocha ava tape rollup webpack esbuild stylelint biome standard ts-node tsx | own* | -c=read --config=read -o=write --outfile=write --outdir=write --outDir=write -t=text
+gcc g++ cc c++ clang clang++ tcc gfortran rustc ghc ocamlc javac kotlinc scalac nasm fpc swiftc protoc | own* | -o=write -I=read -L=read -D=text -x=text -W=text -include=read -d=write --out-dir=write --emit=text --edition=text -cp=read -classpath=read --target=text -C=text -wrapper=code -B=read -fplugin=read -T=read -isystem=read
+java lua luajit Rscript julia tclsh guile racket ocaml swift dotnet runghc | own* | -e=inline -cp=read -jar=own -classpath=read
+rustfmt clang-format clang-tidy gofmt shfmt shellcheck yamllint jsonlint markdownlint cloc scc tokei ctags cscope gcov lcov gcovr pkg-config codespell vale typos hadolint taplo checkmake | own* | -o=write -f=own --format=text -i=text -s=text -x=text
+cmake ninja meson ctest | own* | -S=enter -B=write -D=text -G=text -C=enter -E=cmake -R=text -j=text -f=read -P=own --build=write --install=install -L=text
+papermill nbconvert jupyter-nbconvert jupyter-execute sphinx-build doxygen typedoc jsdoc | own* | -p=text --output=own --to=text -b=text
+loopkit | own*
+sloccount | read*
+
+# Asked about, as they reach elsewhere or change the machine.
+ping ping6 traceroute tracepath mtr dig host nslookup whois drill resolvectl arping fping nmap masscan telnet ftp tftp lftp sftp rlogin rsh mosh aria2c axel httpie http https xh httpx w3m lynx links elinks youtube-dl yt-dlp speedtest iperf iperf3 ab wrk hey siege websocat grpcurl ngrok cloudflared tailscale ssh-copy-id ssh-keyscan sshfs rclone gsutil s3cmd mail sendmail mailx mutt msmtp swaks xdg-open open browser-sync serve http-server live-server tcpdump wireshark tshark | text* | | network:reaches the network
+gh glab hub heroku vercel netlify fly flyctl aws gcloud az doctl terraform tofu pulumi ansible ansible-playbook kubectl helm k9s minikube kind vault consul nomad firebase wrangler | text* | | network:acts on a service elsewhere
+docker podman nerdctl buildah docker-compose podman-compose lxc vagrant VBoxManage qemu-system-x86_64 virsh | text* | | unknown:works with containers or machines beyond the sandbox
+psql mysql mariadb mongo mongosh redis-cli cqlsh influx clickhouse-client | text* | | network:works on a data base server
+twine | text* | | publish:publishes a package
+npx bunx pnpx uvx pipx dlx | text* | | network:downloads a package and runs it
+conda mamba micromamba poetry pdm hatch rye gem bundle bundler composer cpan cpanm luarocks opam nvm pyenv rbenv asdf rustup sdkman easy_install nix nix-env nix-shell guix brew port | text* | | install:may download and install packages
+apt apt-get aptitude yum dnf apk pacman zypper snap flatpak dpkg rpm emerge | text* | | system:changes the packages of the system
+gpg gpg2 pass security secret-tool keyctl age ssh-add ssh-agent ssh-keygen | text* | | secret:works with keys
+history | text* | | unknown:works with the history of the shell
+screen tmux dtach zellij expect autoexpect | text* | | unknown:starts a session in which anything may run
+dconf gsettings xdg-mime defaults osascript launchctl scutil pmset networksetup csrutil spctl | text* | | system:changes the settings of the system
+strace ltrace gdb lldb perf bpftrace ptrace | text* | | unknown:looks into or changes other processes
+pkill skill snice renice xkill | text* | | signal:ends processes by name, perhaps others' too
+killall killall5 | text* | | exhaust:ends all processes of a name, whoever started them
+
+# Of the machine.
+sudo su doas pkexec runuser gosu su-exec sudoedit visudo newgrp sg chroot setpriv capsh unshare nsenter setcap bwrap firejail machinectl dzdo pfexec | text* | | privilege:gains the rights of another
+shutdown reboot halt poweroff init telinit kexec | text* | | system:stops the machine
+mkfs fdisk sfdisk cfdisk gdisk sgdisk parted wipefs blkdiscard mkswap swapon swapoff mount umount losetup cryptsetup dmsetup lvm pvcreate pvremove vgcreate vgremove lvcreate lvremove mdadm hdparm nvme sdparm badblocks zpool zfs btrfs debugfs tune2fs resize2fs e2fsck fsck dump2fs fsfreeze eject efibootmgr grub-install update-grub flashrom mkinitramfs fstrim mke2fs mkdosfs mkntfs | text* | | system:changes disks
+systemctl service rc-service rc-update chkconfig initctl update-rc.d sv s6-svc loginctl hostnamectl timedatectl localectl machinectl networkctl nmcli sysctl insmod rmmod modprobe depmod iptables ip6tables nft ufw firewall-cmd iptables-restore ebtables ipset setenforce semanage setsebool auditctl aa-disable aa-complain aa-teardown apparmor_parser ip ifconfig route iwconfig brctl tc ethtool useradd userdel usermod groupadd groupdel groupmod gpasswd adduser deluser addgroup passwd chpasswd chsh chfn chage vipw ldconfig update-alternatives dpkg-reconfigure hwclock rfkill swaplabel journalctl dmesg wall cpupower udevadm update-ca-certificates trust | text* | | system:changes the settings of the system
+crontab at batch atd anacron fcron systemd-run atq atrm incrontab | text* | | persist:makes something run later
+mknod | text* | | system:makes a device
+"""
+
+
+@dataclass
+class Spec:
+    """One row, ready for use."""
+
+    operands: list[str]
+    options: dict[str, str]
+    traits: dict[str, str]
+    last: str | None = None
+    attached: set[str] = field(default_factory=set)
+
+    def sort(self, args: list[str]) -> list[tuple[str, str]]:
+        """The arguments with their roles; `flag` for options without a value."""
+        found: list[tuple[str, str]] = []
+        operands: list[str] = []
+        todo = list(args)
+        while todo:
+            arg = todo.pop(0)
+            if arg == "--":
+                operands += todo
+                break
+            if len(arg) < 2 or arg[0] != "-" or (arg[1].isdigit() and self.options.get(arg[:2]) is None):
+                operands.append(arg)
+            elif arg in self.options and arg not in self.attached:
+                found.append((self.options[arg], todo.pop(0) if todo else ""))
+                found.append(("flag", arg))
+            elif arg.startswith("--"):
+                found += self._long(arg, todo)
+            else:
+                found += self._short(arg, todo)
+        return found + self._operands(operands, {value for role, value in found if role == "flag"})
+
+    def _long(self, arg: str, todo: list[str]) -> list[tuple[str, str]]:
+        name, equals, given = arg.partition("=")
+        matches = [option for option in self.options if option.startswith(name)]  # GNU takes abbreviations
+        role = self.options[name] if name in self.options else self.options[matches[0]] if matches else None
+        if role is None:
+            return [("flag", name), *([("own", given)] if equals else [])]
+        if not equals and name not in self.attached:
+            given = todo.pop(0) if todo else ""
+        return [("flag", matches[0]), (role, given)]
+
+    def _short(self, arg: str, todo: list[str]) -> list[tuple[str, str]]:
+        name, equals, given = arg.partition("=")
+        if name in self.options and equals:
+            return [("flag", name), (self.options[name], given)]
+        found = []
+        for at in range(1, len(arg)):
+            option = f"-{arg[at]}"
+            found.append(("flag", option))
+            role = self.options.get(option)
+            if role is not None:
+                rest = arg[at + 1 :]
+                if not rest and option not in self.attached:
+                    rest = todo.pop(0) if todo else ""
+                return [*found, (role, rest)]
+            if arg[at] in "/=~" or MARKS.match(
+                arg[at]
+            ):  # no cluster of flags: a value of an option we do not know
+                return [*found, ("own", arg[at:].lstrip("="))]
+        return found
+
+    def _operands(self, operands: list[str], flags: set[str]) -> list[tuple[str, str]]:
+        roles, found = list(self.operands), []
+        if roles[:1] == ["pattern"]:
+            stands_for = {"-e", "-f", "--regexp", "--file", "--from-file"} & flags
+            roles[:1] = [] if stands_for else ["text"]
+        elsewhere = {"-t", "--target-directory"} & flags and self.last == "write"
+        last = None if elsewhere else self.last
+        end = operands.pop() if last and len(operands) > 1 else None
+        for operand in operands:
+            role = roles[0] if roles else self.operands[-1]
+            if not role.endswith("*") and len(roles) > 1:
+                roles.pop(0)
+            found.append((role.rstrip("*"), operand))
+        if end is not None:
+            found.append((last, end))
+        return found
+
+
+def spec(operands: str, options: str = "") -> Spec:
+    """A row of one's own."""
+    return _spec(operands.split(), options.split(), "")
+
+
+@functools.cache
+def table() -> dict[str, Spec]:
+    """The rows by the names of their programs."""
+    rows: dict[str, Spec] = {}
+    for line in _ROWS.splitlines():
+        if not line or line.startswith("#"):
+            continue
+        names, operands, options, traits, *_ = [*(cell.strip() for cell in line.split("|")), "", ""]
+        rows.update(dict.fromkeys(names.split(), _spec(operands.split(), options.split(), traits)))
+    return rows
+
+
+def _spec(operands: list[str], options: list[str], traits: str) -> Spec:
+    last = operands.pop() if len(operands) > 1 and operands[-2].endswith("*") else None
+    pairs, attached = {}, set()
+    for option in options:
+        sign = "!" if "!" in option else "="
+        name, role = option.split(sign)
+        pairs[name] = role
+        if sign == "!":
+            attached.add(name)
+    found = dict([traits.split(":", 1)]) if traits else {}
+    return Spec(operands=operands, options=pairs, traits=found, last=last, attached=attached)

@@ -1,0 +1,272 @@
+"""git: what stays in the repository is the agent's own work; what throws work away or reaches out is asked about."""
+
+import re
+
+from .places import ANYTHING, FOLDER, HOLE, NAME, NET, SECRET, SOME
+from .programs import handles, own
+from .walking import Call, Shell
+from .words import plain
+
+_LOOKS = {
+    "status", "log", "diff", "show", "blame", "grep", "ls-files", "ls-tree", "rev-parse", "rev-list",
+    "describe", "shortlog", "cat-file", "name-rev", "merge-base", "for-each-ref", "show-ref", "count-objects",
+    "fsck", "diff-tree", "diff-index", "diff-files", "version", "help", "check-ignore", "check-attr",
+    "whatchanged", "range-diff", "cherry", "var", "annotate", "show-branch", "hash-object", "verify-commit",
+    "verify-tag", "get-tar-commit-id", "stripspace", "mktree", "write-tree", "merge-tree", "column",
+    "interpret-trailers", "check-ref-format",
+}  # fmt: skip
+_WORKS = {
+    "add", "commit", "mv", "rm", "tag", "branch", "switch", "checkout", "merge", "rebase", "cherry-pick",
+    "revert", "stash", "init", "apply", "am", "worktree", "format-patch", "restore", "notes", "config", "gc",
+    "reset", "clean", "archive", "bisect", "reflog", "update-index", "symbolic-ref", "remote", "mergetool",
+    "rerere", "sparse-checkout", "commit-tree", "read-tree", "stage", "pack-refs", "bundle",
+}  # fmt: skip
+_REACHES = {
+    "push", "fetch", "pull", "clone", "ls-remote", "submodule", "remote-update", "send-email", "request-pull",
+    "lfs", "svn", "subtree", "daemon", "http-backend", "upload-pack", "receive-pack", "fetch-pack",
+    "send-pack", "instaweb", "imap-send", "credential", "maintenance",
+}  # fmt: skip
+_SAFE_KEYS = re.compile(
+    r"(user|color|advice|init|column|log|diff\.(?!external)|status|branch|push|pull|merge\.(?!.*driver)|rebase|fetch|tag|blame|core\.(quotepath|autocrlf|eol|filemode|ignorecase|abbrev|longpaths|whitespace|safecrlf|symlinks|logallrefupdates)|commit\.(?!template)|gc|format|i18n|apply|versionsort|safe\.directory|feature|index|pack|grep|help|rerere|stash|worktree|submodule\.recurse|pager\.\w+$)",
+    re.I,
+)
+_CODE_KEYS = re.compile(
+    r"alias\.|core\.(pager|editor|sshcommand|fsmonitor|askpass|gitproxy)|diff\.external|.*\.(textconv|command|cmd|driver|clean|smudge|process|helper|program)$|pager\.|sequence\.editor|gpg\.|interactive\.|credential\.|uploadpack\.",
+    re.I,
+)
+
+
+@handles("git")
+def _git(shell: Shell, call: Call) -> str:
+    args, inner = list(call.args), shell.fork()
+    while args and args[0].startswith("-"):
+        option = args.pop(0)
+        if option == "-C" and args:
+            path = args.pop(0)
+            inner.touch("read", path)
+            inner.cwd = inner.place(path)
+        elif option in ("-c", "--config-env") and args:
+            _setting(inner, *args.pop(0).partition("=")[::2], once=True)
+        elif re.match(r"--(git-dir|work-tree|exec-path|namespace|super-prefix)", option):
+            path = option.partition("=")[2] or (
+                args.pop(0) if "=" not in option and args and option != "--exec-path" else ""
+            )
+            if path:
+                inner.touch("write", path)
+            if "exec-path=" in option:
+                inner.note("obscure", option, "ask", "takes its programs from another place")
+        elif option in ("--version", "--help", "--html-path"):
+            return NAME
+    if not args:
+        return NAME
+    verb, rest = args[0], args[1:]
+    flags = {arg.split("=")[0] for arg in rest if arg.startswith("-")}
+    words = [arg for arg in rest if not arg.startswith("-")]
+    for arg in rest:
+        option, _, given = arg.partition("=")
+        if option in ("--output", "--output-directory") or (
+            arg.startswith("-o") and verb in ("archive", "format-patch")
+        ):
+            inner.touch("write", given or (rest[rest.index(arg) + 1 :] or [HOLE])[0])
+        if option in (
+            "--upload-pack",
+            "--receive-pack",
+            "--exec",
+            "--ext-diff",
+            "-O",
+            "--open-files-in-pager",
+            "--extcmd",
+        ) or (option == "-x" and verb in ("rebase", "difftool")):
+            code = given or (rest[rest.index(arg) + 1 :] or [""])[0]
+            if option != "--ext-diff" and code:
+                inner.fork().code(code)
+            inner.note("obscure", option, "ask", "has another program run")
+        if SECRET in arg or (NET in arg and verb != "commit"):
+            inner.note("secret", "", "refuse", "puts secrets into the repository")
+    if verb in _LOOKS:
+        for word in (
+            words if verb in ("grep", "diff", "blame", "hash-object") and "--no-index" in flags else rest
+        ):
+            if not word.startswith("-"):
+                _elsewhere(inner, word)
+        return _printed(verb, rest)
+    if verb in _REACHES:
+        _reach(inner, verb, rest, flags, words)
+        return NET
+    if verb in _WORKS:
+        _work(inner, verb, rest, flags, words)
+        return SOME if verb == "branch" and "--show-current" in flags else HOLE
+    if verb in (
+        "filter-branch",
+        "filter-repo",
+        "replace",
+        "update-ref",
+        "prune",
+        "repack",
+        "fast-import",
+        "reflog-expire",
+        "unpack-objects",
+    ):
+        inner.note("discard", verb, "ask", "rewrites or throws away history")
+    else:
+        inner.note("unknown", verb, "ask", f"runs git {plain(verb)}, which is not known here")
+    return HOLE
+
+
+def _printed(verb: str, rest: list[str]) -> str:
+    if verb == "rev-parse":
+        return (
+            FOLDER
+            if "--show-toplevel" in rest
+            else SOME
+            if any("git" in arg or "prefix" in arg for arg in rest)
+            else NAME
+        )
+    if verb in ("ls-files", "ls-tree") or "--name-only" in rest or ("-l" in rest and verb == "grep"):
+        return SOME
+    return (
+        NAME
+        if verb in ("describe", "rev-list", "merge-base", "symbolic-ref", "hash-object", "count-objects")
+        else HOLE
+    )
+
+
+def _elsewhere(shell: Shell, word: str) -> None:
+    """A path, if it leads out of the folder; words of other kinds are commits and texts."""
+    if word.startswith(("/", "../", "\ue007")) or word == "..":
+        shell.touch("read", word)
+
+
+def _setting(shell: Shell, key: str, value: str, *, once: bool) -> None:
+    if _CODE_KEYS.match(key):
+        code = (
+            value.lstrip("!")
+            if value.startswith("!") or not key.lower().startswith("alias.")
+            else f"git {value}"
+        )
+        if key.lower() not in ("core.pager", "core.editor") or value not in (
+            "cat",
+            "less",
+            "true",
+            ":",
+            "",
+            "vim",
+            "nano",
+        ):
+            shell.fork().code(code)
+            if not once:
+                shell.note("persist", key, "ask", "has git run a program from now on")
+    elif re.match(r"core\.(hookspath|worktree|attributesfile)|include", key, re.I):
+        shell.note("persist", key, "refuse", "has git run or read what stands elsewhere")
+    elif not _SAFE_KEYS.match(key):
+        shell.note("obscure", key, "ask", f"changes the setting {plain(key)}")
+
+
+def _reach(shell: Shell, verb: str, rest: list[str], flags: set[str], words: list[str]) -> None:
+    if verb == "submodule" and (not words or words[0] in ("status", "summary")):
+        return
+    if verb == "submodule" and words[:1] == ["foreach"]:
+        shell.fork().code(" ".join(words[1:]))
+    if verb == "push" and (
+        flags & {"--force", "-f", "--mirror", "--delete", "-d", "--prune", "--force-with-lease"}
+        or any(word.startswith(("+", ":")) for word in words[1:])
+    ):
+        shell.note("publish", " ".join(words), "refuse", "rewrites or deletes what is published")
+    for word in words:
+        if word.startswith("ext::"):
+            shell.fork().code(word[5:])
+        _elsewhere(shell, word)
+    if verb == "clone" and len(words) > 1:
+        shell.touch("write", words[1])
+    shell.note(
+        "network", verb, "ask", "publishes commits" if verb == "push" else "reaches another repository"
+    )
+
+
+def _work(shell: Shell, verb: str, rest: list[str], flags: set[str], words: list[str]) -> None:
+    short = {letter for flag in flags if re.fullmatch(r"-[a-zA-Z]+", flag) for letter in flag[1:]}
+    lost = ""
+    if verb == "config":
+        _config(shell, rest, flags, words)
+    elif verb == "reset":
+        lost = "throws away uncommitted changes" if flags & {"--hard", "--merge", "--keep"} else ""
+    elif verb == "clean":
+        lost = "" if "n" in short or "--dry-run" in flags else "deletes files that are not tracked"
+        if lost and shell.cwd.base != "folder":
+            shell.touch("delete", ".")
+    elif verb == "checkout":
+        paths = (
+            ("--" in rest and rest.index("--") < len(rest) - 1)
+            or "." in words
+            or short & {"f", "B", "p"}
+            or "--force" in flags
+        )
+        lost = (
+            "throws away uncommitted changes"
+            if paths or flags & {"--ours", "--theirs", "--pathspec-from-file"}
+            else ""
+        )
+        if len(words) > 1 and not short & {"b", "t"}:
+            lost = "throws away uncommitted changes"
+    elif verb == "switch":
+        lost = (
+            "throws away uncommitted changes"
+            if short & {"f", "C"} or flags & {"--force", "--discard-changes", "--force-create"}
+            else ""
+        )
+    elif verb == "restore":
+        staged = "--staged" in flags or "S" in short
+        lost = (
+            "throws away uncommitted changes" if not staged or "--worktree" in flags or "W" in short else ""
+        )
+    elif verb == "branch":
+        lost = (
+            "deletes or overwrites a branch"
+            if short & {"D", "f", "M", "C", "d"} or flags & {"--force", "--delete"}
+            else ""
+        )
+    elif verb == "tag":
+        lost = "deletes or overwrites a tag" if short & {"d", "f"} or flags & {"--delete", "--force"} else ""
+    elif verb == "stash":
+        lost = "throws away put-aside changes" if words[:1] in (["drop"], ["clear"]) else ""
+    elif verb == "commit":
+        lost = (
+            "commits without the checks of the repository" if "n" in short or "--no-verify" in flags else ""
+        )
+    elif verb == "reflog":
+        lost = "throws away history" if words[:1] in (["expire"], ["delete"]) else ""
+    elif verb == "gc":
+        lost = "throws away history" if any(flag.startswith("--prune") for flag in rest) else ""
+    elif verb == "worktree":
+        lost = "throws away a working tree" if words[:1] == ["remove"] else ""
+        if words[:1] == ["add"] and len(words) > 1:
+            shell.touch("write", words[1])
+    elif verb == "rebase":
+        lost = "asks for an editor" if short & {"i"} or "--interactive" in flags else ""
+    elif verb == "remote" and words[:1] not in ([], ["show"], ["get-url"]):
+        shell.note("network", " ".join(words), "ask", "changes which repositories it works with")
+    elif verb == "bisect" and words[:1] == ["run"]:
+        shell.invoke(rest[rest.index("run") + 1 :])
+    elif verb == "mergetool" or (
+        verb == "rm" and any(word in (".", "*") or ANYTHING.search(word) for word in words)
+    ):
+        lost = "deletes files that were not named"
+    if verb in ("rm", "mv", "add", "apply", "am", "init", "archive"):
+        for word in words:
+            _elsewhere(shell, word) if verb != "init" else shell.touch("write", word)
+    if verb in ("apply", "am") and flags & {"--unsafe-paths"}:
+        shell.note("write", "", "refuse", "lets a patch write outside the folder")
+    if lost:
+        shell.note("discard", verb, "ask", lost)
+
+
+def _config(shell: Shell, rest: list[str], flags: set[str], words: list[str]) -> None:
+    asks = flags & {"--get", "--get-all", "--list", "-l", "--get-regexp", "--show-origin", "--name-only"}
+    words = words[1:] if words[:1] in (["get"], ["set"], ["list"], ["unset"]) else words
+    where = flags & {"--global", "--system", "--file", "-f"}
+    if not asks and len(words) > 1:
+        _setting(shell, words[0], words[1], once=False)
+    if where and (len(words) > 1 or flags & {"--unset", "--unset-all", "--edit", "-e", "--add"}):
+        shell.note("persist", " ".join(words), "ask", "changes git's settings beyond this repository")
+    for word in rest:
+        own(shell, word) if word.startswith(("/", "\ue007", "../")) else None

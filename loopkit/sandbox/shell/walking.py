@@ -1,0 +1,371 @@
+"""A shell that runs nothing: it walks the tree of a command, keeps variables, folders and files as the command would
+leave them, and notes what each program would do.
+
+Branches and loops are walked once or twice, and what then differs is not known. What a command prints is followed as
+far as it is known, since it may become a word, a script or the input of an interpreter.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tree_sitter import Node
+
+from . import words
+from .decisions import Effect, Kind, Policy, Verdict
+from .parsing import Unreadable, joined, oddities, parse, text
+from .places import (
+    ANYTHING,
+    ENDLESS,
+    FOLDER,
+    HOLE,
+    HOME,
+    JOB,
+    MARKS,
+    NAME,
+    NET,
+    SECRET,
+    SOME,
+    Place,
+    shown,
+    weigh,
+)
+
+_MAX_STEPS = 8_000
+_MAX_EFFECTS = 2_000
+_MAX_CALLS = 24
+_MAX_TEXT = 50_000
+_MAX_TURNS = 12
+_SECRET_NAME = re.compile(
+    r"TOKEN|SECRET|PASSW|API_?KEY|ACCESS_KEY|PRIVATE|CREDENTIAL|SESSION_ID", re.IGNORECASE
+)
+_NAMES = [
+    "USER",
+    "LOGNAME",
+    "HOSTNAME",
+    "RANDOM",
+    "SRANDOM",
+    "SECONDS",
+    "UID",
+    "EUID",
+    "PPID",
+    "BASHPID",
+    "LINENO",
+    "SHLVL",
+    "OSTYPE",
+    "HOSTTYPE",
+    "MACHTYPE",
+    "COLUMNS",
+    "LINES",
+    "EPOCHSECONDS",
+    "EPOCHREALTIME",
+    "BASH_VERSION",
+    "LANG",
+    "TERM",
+    "#",
+    "?",
+    "$",
+    "-",
+    "_",
+]
+_SIMPLE = {name: NAME for name in _NAMES} | {
+    "HOME": HOME, "TMPDIR": "/tmp", "!": JOB, "IFS": " \t\n", "SHELL": "/bin/bash", "BASH": "/bin/bash", "0": "bash", "PATH": "/usr/bin:/bin",
+}  # fmt: skip
+Vars = dict[str, "str | list[str]"]
+
+
+@dataclass
+class Shared:
+    """What all the shells of one command have in common."""
+
+    folder: tuple[str, ...]
+    policy: Policy
+    effects: list[Effect] = field(default_factory=list)
+    files: dict[str, str] = field(default_factory=dict)
+    """Contents of files that the command itself writes, by place."""
+    links: dict[str, str] = field(default_factory=dict)
+    called: set[str] = field(default_factory=set)
+    """Functions that were called."""
+    decoded: list[str] = field(default_factory=list)
+    """Texts that came out of an encoding."""
+    steps: int = 0
+
+
+@dataclass
+class Call:
+    """One program about to be run: its words, its input as far as known, and the source it comes from."""
+
+    name: str
+    args: list[str]
+    stdin: str
+    source: str
+    env: Vars = field(default_factory=dict)
+
+
+class Shell:
+    """The state of one shell. `run(node)` gives what is printed."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
+        self.vars: Vars = {}
+        self.functions: dict[str, Node] = {}
+        self.aliases: dict[str, str] = {}
+        self.cwd = Place("folder")
+        self.positional: list[str] | None = None
+        self.stack: tuple[str, ...] = ()
+        self.source = ""
+
+    def fork(self) -> "Shell":
+        """A shell that starts where this one stands; what it changes stays its own."""
+        other = Shell(self.shared)
+        other.vars, other.functions, other.aliases = dict(self.vars), dict(self.functions), dict(self.aliases)
+        other.cwd, other.positional, other.stack, other.source = (
+            self.cwd,
+            self.positional,
+            self.stack,
+            self.source,
+        )
+        return other
+
+    def doubt(self, other: "Shell") -> None:
+        """A variable may have either shell's value: what differs is not known, but that it holds code is."""
+        for name in sorted({*self.vars, *other.vars}):
+            values = [shell.vars.get(name, "") for shell in (self, other)]
+            if values[0] != values[1]:
+                texts = [found if isinstance(found, str) else " ".join(found) for found in values]
+                self.vars[name] = HOLE + "".join(found for found in texts if "$(" in found or "`" in found)
+
+    def merge(self, other: "Shell") -> None:
+        """This shell may have gone the other's way."""
+        self.doubt(other)
+        self.functions |= other.functions
+        self.aliases |= other.aliases
+        if self.cwd != other.cwd:
+            self.cwd = Place("unknown")
+
+    # --- what is noted ---
+
+    def note(self, kind: Kind, target: str, verdict: Verdict, why: str) -> None:
+        source = " ".join(shown(self.source[:400]).split())
+        source = source if len(source) <= 80 else source[:79] + "…"
+        effect = Effect(kind=kind, target=shown(target), source=source, verdict=verdict, why=why)
+        self.shared.effects.append(effect)
+
+    def touch(self, kind: Kind, path: str) -> Place:
+        """Note that a path is read, written, deleted or executed."""
+        self.spend()
+        if kind == "read" and path in ("-", ""):
+            return Place("folder")
+        place = self.place(path)
+        verdict, why = weigh(kind, place, self.shared.policy)
+        if NET in path:
+            verdict, why = "refuse", f"{why}; the network names the path"
+        self.note(kind, str(place), verdict, why)
+        return place
+
+    def place(self, path: str) -> Place:
+        """Where a path leads, through the links that the command itself makes."""
+        place = self.cwd.join(path, self.shared.folder)
+        for _ in range(4 if self.shared.links else 0):
+            parts = place.parts
+            for cut in range(len(parts), 0, -1):
+                target = self.shared.links.get(str(Place(place.base, parts[:cut])))
+                if target is not None:
+                    place = Place(place.base, parts[: cut - 1]).join(target, self.shared.folder)
+                    place = place.join("/".join(parts[cut:]) or ".", self.shared.folder)
+                    break
+            else:
+                break
+        return place
+
+    def unclear(self, node: Node | None = None, why: str = "cannot be understood beforehand") -> None:
+        if node is not None:
+            self.source = text(node)
+        self.note("obscure", "", "ask", why)
+
+    def spend(self) -> None:
+        self.shared.steps += 1
+        if self.shared.steps > _MAX_STEPS or len(self.shared.effects) > _MAX_EFFECTS:
+            raise Unreadable("does too much to be followed")
+
+    # --- variables ---
+
+    def assigned(self, name: str) -> bool:
+        return name in self.vars or name in _SIMPLE or name == "PWD"
+
+    def lookup(self, name: str) -> list[str]:
+        """The value of a variable; several for the elements of an array."""
+        match = re.fullmatch(r"(\w+)\[(.*)\]", name, re.S)
+        if match:
+            found = self.vars.get(match[1], HOLE)
+            elements = found if isinstance(found, list) else [found]
+            if match[2] in "@*":
+                return elements
+            if match[2].isdigit():
+                return elements[int(match[2]) :][:1]
+            return [HOLE] if len(set(elements)) > 1 else elements[:1]
+        if name in ("@", "*") or (name.isdigit() and name != "0"):
+            if self.positional is None:
+                return [HOLE] if name in "@*" else [""] if not self.stack else [HOLE]
+            return self.positional if name in "@*" else self.positional[int(name) - 1 :][:1] or [""]
+        if name in self.vars:
+            found = self.vars[name]
+            return found[:1] if isinstance(found, list) else [found]
+        if name == "PWD":
+            return [self.here()]
+        if _SECRET_NAME.search(name):
+            self.note("secret", name, "ask", f"uses ${name}, which may hold a secret")
+            return [SECRET]
+        return [_SIMPLE.get(name, HOLE)]
+
+    def here(self) -> str:
+        """The path of the folder in which the shell stands."""
+        start = {"folder": FOLDER, "root": "", "home": HOME, "above": f"{FOLDER}/..", "unknown": HOLE}[
+            self.cwd.base
+        ]
+        return "/".join((start, *self.cwd.parts)) or "/"
+
+    def assign(self, name: str, found: "str | list[str]", *, more: bool = False) -> None:
+        if more:
+            old = self.vars.get(name, HOLE if self.lookup(name) == [HOLE] else "")
+            if isinstance(found, list) or isinstance(old, list):
+                old = old if isinstance(old, list) else [old] * bool(old)
+                found = old + (found if isinstance(found, list) else [found])
+            else:
+                found = (old + found)[:_MAX_TEXT]
+        self.vars[name] = found
+        from .environment import assigned
+
+        assigned(self, name, found if isinstance(found, str) else " ".join(found))
+
+    def counted_with(self, name: str) -> None:
+        """A variable within arithmetic: its value is itself computed, indices and substitutions too."""
+        if name in self.vars:
+            self.counted_with_value(" ".join(self.lookup(f"{name}[@]")))
+
+    def counted_with_value(self, found: str) -> None:
+        if "$(" in found or "`" in found:
+            self.code(f': "{found}"')
+        elif NET in found:
+            self.note("obscure", found, "refuse", "computes with text from the network")
+
+    # --- code and programs ---
+
+    def code(self, source: str, stdin: str = "", *, shell: "Shell | None" = None) -> str:
+        """Run text as a script of this shell, or of another."""
+        shell = shell or self
+        self.spend()
+        source = words.plain(source)
+        if ANYTHING.search(source):
+            self.run_unknown(source)
+        hidden = next((part for part in self.shared.decoded if len(part) > 3 and part in source), None)
+        if hidden is not None:
+            self.note("obscure", hidden, "refuse", "hides what it runs in an encoding")
+        if len(shell.stack) > _MAX_CALLS:
+            raise Unreadable("calls itself too deep")
+        before, shell.stack = shell.stack, (*shell.stack, "code")
+        outer, shell.source = shell.source, source
+        source = joined(source)
+        root = parse(source)
+        for why in oddities(MARKS.sub("x", source), root):
+            shell.note("obscure", source, "ask", why)
+        printed = shell.run(root, stdin)
+        shell.stack, shell.source = before, outer
+        return printed
+
+    def run_unknown(self, source: str) -> None:
+        if NET in source:
+            self.note("execute", "", "refuse", "runs what the network sends")
+        elif SECRET in source or ENDLESS in source:
+            self.note("execute", "", "refuse", "runs text that is no program")
+        else:
+            self.note("obscure", "", "ask", "runs text that is not known beforehand")
+
+    def invoke(self, argv: list[str], stdin: str = "", env: Vars | None = None) -> str:
+        """Run a program, a function or a builtin with these words; gives what it prints."""
+        from .programs import invoke
+
+        self.spend()
+        if not argv:
+            return ""
+        if len(self.stack) > _MAX_CALLS:
+            raise Unreadable("calls itself too deep")
+        before, self.stack = self.stack, (*self.stack, f"run {argv[0]}")
+        printed = invoke(self, Call(argv[0], argv[1:], stdin, self.source, env or {}))
+        self.stack = before
+        return printed[:_MAX_TEXT]
+
+    def call(self, name: str, args: list[str], stdin: str) -> str:
+        """Call a function of the command."""
+        self.shared.called.add(name)
+        body = self.functions[name]
+        if f"call {name}" in self.stack:
+            source = text(body)
+            if re.search(r"(?<![|&<>])[|&](?![|&>\d])", source):
+                self.note("exhaust", name, "refuse", "multiplies processes without end")
+            else:
+                self.note("obscure", name, "ask", "calls itself")
+            return HOLE
+        before = self.stack, self.positional
+        self.stack, self.positional = (*self.stack, f"call {name}"), args
+        printed = self.run(body, stdin)
+        self.stack, self.positional = before
+        return printed
+
+    # --- substitutions ---
+
+    def substituted(self, node: Node) -> str:
+        """What $(…) prints."""
+        source = text(node)
+        inner = self.fork()
+        if source.startswith("`") and "\\" in source:
+            # Within backquotes a backslash has another meaning, which the tree does not know.
+            return self.code(re.sub(r"\\([`$\\])", r"\1", source[1:-1]), shell=inner)
+        from .statements import run_all
+
+        return run_all(inner, node, "")
+
+    def substituted_process(self, node: Node) -> str:
+        """The path that stands for <(…) or >(…)."""
+        from .statements import run_all
+
+        path = f"/dev/fd/{63 + len(self.shared.files)}"
+        writes = text(node).startswith(">")
+        printed = run_all(self.fork(), node, HOLE if writes else "")
+        self.shared.files[path] = HOLE if writes else printed
+        return path
+
+    def run(self, node: Node, stdin: str = "") -> str:
+        """Walk a statement; gives what it prints."""
+        from .statements import run
+
+        self.spend()
+        return run(self, node, stdin)[:_MAX_TEXT]
+
+    def fields(self, node: Node) -> list[str]:
+        return words.fields(node, self)
+
+    def value(self, node: Node) -> str:
+        return words.value(node, self)
+
+    def turns(self, items: list[str]) -> list[str]:
+        """The values that a loop takes, many of them as one that is not known."""
+        if len(items) <= _MAX_TURNS:
+            return items
+        kept = list(dict.fromkeys(items))
+        if len(kept) <= _MAX_TURNS:
+            return kept
+        alike = all(re.fullmatch(r"[\w.]+", item) for item in kept)
+        return [
+            NAME
+            if alike
+            else SOME
+            if all(
+                item[:1] not in ("/", HOME, "-") and ".." not in item and not MARKS.search(item)
+                for item in kept
+            )
+            else HOLE
+        ]
+
+
+Handler = Callable[[Shell, Call], str]
