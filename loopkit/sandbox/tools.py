@@ -1,5 +1,6 @@
 """An agent's seven tools over a sandbox's folder: python, read, write, edit, glob, grep and shell.
 
+    judge = functools.partial(shell.judge, folder="work")
     async with Sandbox(folder="work") as box, Workbench(sandbox=box, judge=judge) as bench:
         agent = Agent(model, tools=bench.tools())
 
@@ -244,8 +245,6 @@ class Workbench:
         most = self._box.limits.seconds
         if timeout is not None and not 0 < timeout <= most:
             return failed("argument", f"timeout must be more than 0 and at most {most:g}, got {timeout:g}")
-        if not command.strip():
-            return failed("empty", "there is no command")
         if error := await self._forbidden(command):
             return result(error)
         limits = replace(self._box.limits, seconds=timeout or most)

@@ -127,9 +127,12 @@ def test_lines_that_are_not_there(start, end):
 
 
 def test_a_missing_file_with_names_that_are_near():
-    put("src/config.py", "")
+    put("source/of/it/all/config.py", "")
     put("settings.toml", "")
-    assert problem(read, "config.py") == ("missing", "config.py does not exist; did you mean src/config.py?")
+    assert problem(read, "config.py") == (
+        "missing",
+        "config.py does not exist; did you mean source/of/it/all/config.py?",
+    )
     assert "settings.toml" in problem(read, "setting.toml")[1]
     assert problem(read, "zzz") == ("missing", "zzz does not exist")
 
@@ -152,6 +155,7 @@ def test_what_is_not_a_text_file():
 def secret(folder):
     path = folder.parent / "secret"
     path.write_text("hunter2")
+    (folder.parent / "work-2").write_text("hunter2")
     os.symlink(path, "link")
     os.symlink(folder.parent, "up")
     os.symlink("loop", "loop")
@@ -159,7 +163,7 @@ def secret(folder):
 
 
 @pytest.mark.parametrize(
-    "path", ["../secret", "link", "up/secret", "d/../../secret", "/etc/passwd", "//etc/passwd"]
+    "path", ["../secret", "link", "up/secret", "../work-2", "d/../../secret", "/etc/passwd", "//etc/passwd"]
 )
 def test_paths_that_lead_out_are_refused(secret, path):
     for call in (read, lambda p: write(p, "x"), lambda p: edit(p, "h", "g"), lambda p: grep("h", p)):

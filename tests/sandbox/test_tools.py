@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import functools
 import json
 import os
 import re
@@ -19,7 +20,7 @@ from pydantic_ai.messages import ModelResponse, RetryPromptPart, TextPart, ToolC
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.models.test import TestModel
 
-from loopkit.sandbox import Limits, Sandbox, Workbench
+from loopkit.sandbox import Limits, Sandbox, Workbench, shell
 from loopkit.sandbox.answers import KEPT, REMEDIES, SHOWN, more_of, result
 from loopkit.sandbox.folders import delete_tree
 from loopkit.sandbox.inside import files, paths
@@ -432,6 +433,16 @@ async def test_the_judge_is_told_where_the_command_will_run(box):
     await bench.shell("mkdir 'a b'; cd 'a b'")
     await bench.shell("rm -r x")
     assert judged == ["mkdir 'a b'; cd 'a b'", "cd 'a b'\nrm -r x"]
+
+
+async def test_with_the_judge_of_commands(box, folder):
+    bench = Workbench(sandbox=box, judge=functools.partial(shell.judge, folder=folder))
+    assert (await bench.shell("mkdir -p a/b; cd a; touch x b/y; ls | sort")).ok
+    assert "outside the folder" in failed(await bench.shell("rm -rf /"), "refused").error.message
+    failed(await bench.shell("cat ../../.ssh/id_rsa"), "refused")
+    assert (await bench.shell(f"cat {folder}/a/x")).ok
+    assert (await bench.shell("rm -r ../a/b")).ok  # which is inside, seen from where it runs
+    assert sorted(os.listdir(folder / "a")) == ["x"]
 
 
 async def test_a_judge_that_says_something_else_is_an_error(box):
