@@ -71,6 +71,8 @@ def _serve(control: socket.socket, built: walls.Walls, own_pids: int | None, *, 
         for fd in descriptors:
             os.close(fd)
         if once:
+            with suppress(ChildProcessError):
+                os.waitpid(-1, 0)  # they end when their host wants it, and their process table with us
             return
 
 
