@@ -245,10 +245,10 @@ class Workbench:
         most = self._box.limits.seconds
         if timeout is not None and not 0 < timeout <= most:
             return failed("argument", f"timeout must be more than 0 and at most {most:g}, got {timeout:g}")
-        if error := await self._forbidden(command):
-            return result(error)
         limits = replace(self._box.limits, seconds=timeout or most)
         async with self._shell_lock:
+            if error := await self._forbidden(command):
+                return result(error)
             done = await self._box.call("shell", {"command": command, **self._place}, limits=limits)
             error, left = error_of(done), done.result if done.ended == "ok" else {}
             if left:

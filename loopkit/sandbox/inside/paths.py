@@ -161,9 +161,8 @@ def find(root: str, pattern: str, unread: list[str]) -> Iterator[os.DirEntry]:
         for entry in entries:
             if entry.name in NOISE and entry.name not in names:
                 continue
-            after = {
-                place for place in places if place < end and parts[place] is None
-            }  # it takes this name too
+            # A `**` takes this name too and stays, any other part takes it if it matches.
+            after = {place for place in places if place < end and parts[place] is None}
             after |= {place + 1 for place in places - after - {end} if parts[place](entry.name)}
             after = reach(after)
             if entry.is_dir(follow_symlinks=False) or (is_input(entry) and entry.is_dir()):
