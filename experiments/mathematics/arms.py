@@ -10,6 +10,7 @@ Every arm is a `Loop`. No judge sees the answer: it asks whether there is one, a
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import re
 from collections import Counter
@@ -288,5 +289,6 @@ def judge_agreement(attempt: Attempt, answers: Answers, *, problem: str, integer
 
 def numbers_unused(problem: str, program: str) -> list[str]:
     """Numbers that the problem states and the program has not. 0, 1 and 2 may go without saying."""
-    used = {*_NUMBER.findall(program), "0", "1", "2"}
+    constants = [node.value for node in ast.walk(ast.parse(program)) if isinstance(node, ast.Constant)]
+    used = {*_NUMBER.findall(" ".join(map(str, constants))), "0", "1", "2"}  # so that a comment is no use
     return [number for number in dict.fromkeys(_NUMBER.findall(problem)) if number not in used]

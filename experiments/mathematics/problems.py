@@ -1,7 +1,4 @@
-"""The problems: generated from families, shipped as a file, or read from a file of one's own.
-
-python -m experiments.mathematics.problems      # writes data/mathematics/problems.jsonl anew
-"""
+"""The problems: generated from families, shipped as a file, or read from a file of one's own."""
 
 from __future__ import annotations
 
@@ -199,17 +196,3 @@ def _from_row(row: Any, number: int) -> Problem:
         raise ValueError(f"parameters belong to a family of ours, got {row.get('family')!r}")
     known = ("split", "family", "topic", "level", "wording", "parameters")
     return Problem(id=name, problem=problem, answer=answer, **{key: row[key] for key in known if key in row})
-
-
-def main() -> None:
-    """Write the shipped problems anew."""
-    problems = [
-        one for split, count in SHIPPED_COUNTS.items() for one in generate(split, count, SHIPPED_SEED)
-    ]
-    SHIPPED.parent.mkdir(exist_ok=True)
-    save(problems, SHIPPED)
-    print(f"{len(problems)} problems written to {SHIPPED}")
-
-
-if __name__ == "__main__":
-    main()

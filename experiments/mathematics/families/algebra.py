@@ -118,10 +118,10 @@ FAMILIES: tuple[Family, ...] = (
             "One crate weighs as much as any other crate, and one sack as any other sack. $c crates and $d sacks weigh $q kg; $a crates and $b sacks weigh $p kg. What is the weight of a crate plus a sack in kg?",
         ),
         program="""\
-from sympy import solve, symbols
+import sympy
 
-x, y = symbols("x y")
-s = solve([a * x + b * y - p, c * x + d * y - q], [x, y])
+x, y = sympy.symbols("x y")
+s = sympy.solve([a * x + b * y - p, c * x + d * y - q], [x, y])
 print(s[x] + s[y])""",
         check=_check_two_prices,
     ),
@@ -138,10 +138,10 @@ print(s[x] + s[y])""",
             "A jeweller melts $b grams of an alloy that is $c% silver together with some of an alloy that is $a% silver. The result is $d% silver. How many grams of the second alloy were there?",
         ),
         program="""\
-from sympy import solve, symbols
+import sympy
 
-x = symbols("x")
-print(solve(a * x + c * b - d * (x + b), x)[0])""",
+x = sympy.symbols("x")
+print(sympy.solve(a * x + c * b - d * (x + b), x)[0])""",
         check=_check_mixture,
     ),
     Family(
@@ -156,10 +156,10 @@ print(solve(a * x + c * b - d * (x + b), x)[0])""",
             "Polynomial long division of P(x) = ${a}x^3 - ${b}x^2 + ${c}x + $d by x - $r gives a quotient Q(x) and a number R with P(x) = (x - $r)Q(x) + R. Find R.",
         ),
         program="""\
-from sympy import rem, symbols
+import sympy
 
-x = symbols("x")
-print(rem(a * x**3 - b * x**2 + c * x + d, x - r, x))""",
+x = sympy.symbols("x")
+print(sympy.rem(a * x**3 - b * x**2 + c * x + d, x - r, x))""",
         check=_check_remainder,
     ),
     Family(
@@ -175,11 +175,11 @@ print(rem(a * x**3 - b * x**2 + c * x + d, x - r, x))""",
             "Demand for a lamp falls by $k pieces with each extra euro of its price; $n pieces are sold when it costs $p euros. Find the price in euros at which price times pieces sold is greatest.",
         ),
         program="""\
-from sympy import diff, solve, symbols
+import sympy
 
-x = symbols("x")
+x = sympy.symbols("x")
 r = x * (n - k * (x - p))
-print(solve(diff(r, x), x)[0])""",
+print(sympy.solve(sympy.diff(r, x), x)[0])""",
         check=_check_best_price,
     ),
     Family(
@@ -213,9 +213,9 @@ print(round(np.sum(r**3).real))""",
             "A red robot uses $a kg of steel and $c batteries and is worth $p points; a blue one uses $b kg and $d batteries and is worth $q points. With $m kg of steel and $n batteries, how many points at most can the finished robots be worth together?",
         ),
         program="""\
-from scipy.optimize import linprog
+import scipy.optimize
 
-r = linprog([-p, -q], A_ub=[[a, b], [c, d]], b_ub=[m, n], integrality=1)
+r = scipy.optimize.linprog([-p, -q], A_ub=[[a, b], [c, d]], b_ub=[m, n], integrality=1)
 print(round(-r.fun))""",
         check=_check_workshop,
     ),
@@ -231,10 +231,10 @@ print(round(-r.fun))""",
             "A complex number has real part $a and imaginary part $b. Raised to the power $n it has real part p and imaginary part q. What is the remainder of |p| + |q| on division by 1000?",
         ),
         program="""\
-from sympy import I, expand, im, re
+import sympy
 
-z = expand((a + b * I) ** n)
-print((abs(re(z)) + abs(im(z))) % 1000)""",
+z = sympy.expand((a + b * sympy.I) ** n)
+print((abs(sympy.re(z)) + abs(sympy.im(z))) % 1000)""",
         check=_check_complex_power,
     ),
     Family(
@@ -249,11 +249,11 @@ print((abs(re(z)) + abs(im(z))) % 1000)""",
             "Determine f($n), if f is a real function such that ${c}x^2 = $b f($k - x) + $a f(x) holds for all real x.",
         ),
         program="""\
-from sympy import solve, symbols
+import sympy
 
 m = k - n
-u, v = symbols("u v")
-s = solve([a * u + b * v - c * n**2, b * u + a * v - c * m**2], [u, v])
+u, v = sympy.symbols("u v")
+s = sympy.solve([a * u + b * v - c * n**2, b * u + a * v - c * m**2], [u, v])
 print(s[u])""",
         check=_check_mirrored_function,
     ),

@@ -122,9 +122,9 @@ FAMILIES: tuple[Family, ...] = (
             "A chess club splits its members into $g sections of $n players. Any two players of the same section play $k games against each other, and there are no other games. How many games does the club see?",
         ),
         program="""\
-from math import comb
+import math
 
-print(g * k * comb(n, 2))""",
+print(g * k * math.comb(n, 2))""",
         check=_check_group_games,
     ),
     Family(
@@ -140,9 +140,9 @@ print(g * k * comb(n, 2))""",
             "A box holds $w red and $m blue balls, and all the balls carry different labels. How many sets of $s balls from the box contain at least $k red ones?",
         ),
         program="""\
-from sympy import binomial
+import sympy
 
-print(sum(binomial(w, i) * binomial(m, s - i) for i in range(k, s + 1)))""",
+print(sum(sympy.binomial(w, i) * sympy.binomial(m, s - i) for i in range(k, s + 1)))""",
         check=_check_committee,
     ),
     Family(
@@ -158,11 +158,11 @@ print(sum(binomial(w, i) * binomial(m, s - i) for i in range(k, s + 1)))""",
             "Rods of $a, $b and $c cm are laid end to end to make a length of exactly $n cm. In how many ways can the numbers of rods of the three kinds, possibly 0, be chosen?",
         ),
         program="""\
-from constraint import ExactSumConstraint, Problem
+import constraint
 
-p = Problem()
+p = constraint.Problem()
 p.addVariables("xyz", range(n + 1))
-p.addConstraint(ExactSumConstraint(n, [a, b, c]), "xyz")
+p.addConstraint(constraint.ExactSumConstraint(n, [a, b, c]), "xyz")
 print(len(p.getSolutions()))""",
         check=_check_coins,
     ),
@@ -179,9 +179,9 @@ print(len(p.getSolutions()))""",
             "Find the last three digits, read as an integer, of the number of $k-element subsets of {1, 2, ..., $n} in which any two elements differ by more than $g.",
         ),
         program="""\
-from sympy import binomial
+import sympy
 
-print(binomial(n - g * (k - 1), k) % 1000)""",
+print(sympy.binomial(n - g * (k - 1), k) % 1000)""",
         check=_check_spaced_chairs,
     ),
     Family(
@@ -197,9 +197,9 @@ print(binomial(n - g * (k - 1), k) % 1000)""",
             "Find the number of sets of $k distinct positive integers, none of them above $n, whose sum leaves no remainder on division by $m.",
         ),
         program="""\
-from itertools import combinations
+import itertools
 
-print(sum(sum(c) % m == 0 for c in combinations(range(1, n + 1), k)))""",
+print(sum(sum(c) % m == 0 for c in itertools.combinations(range(1, n + 1), k)))""",
         check=_check_subset_sums,
     ),
     Family(
@@ -215,10 +215,10 @@ print(sum(sum(c) % m == 0 for c in combinations(range(1, n + 1), k)))""",
             "How many ordered lists of $k integers, each from 0 to $m inclusive, have the sum $n?",
         ),
         program="""\
-from sympy import Poly, symbols
+import sympy
 
-x = symbols("x")
-p = Poly(sum(x**i for i in range(m + 1)), x)
+x = sympy.symbols("x")
+p = sympy.Poly(sum(x**i for i in range(m + 1)), x)
 print((p**k).coeff_monomial(x**n))""",
         check=_check_bounded_shares,
     ),
@@ -234,10 +234,10 @@ print((p**k).coeff_monomial(x**n))""",
             "How many of the numbers that use exactly the same digits as $n, each of them once, are less than or equal to $n?",
         ),
         program="""\
-from itertools import permutations
+import itertools
 
 s = str(n)
-print(sorted(permutations(s)).index(tuple(s)) + 1)""",
+print(sorted(itertools.permutations(s)).index(tuple(s)) + 1)""",
         check=_check_place_in_list,
     ),
     Family(
@@ -252,9 +252,9 @@ print(sorted(permutations(s)).index(tuple(s)) + 1)""",
             "There are $k colours of pearl, with enough pearls of each. Rings of $n pearls are made, and two rings are alike if one can be turned, but not flipped, into the other. Find the number of different rings modulo 1000.",
         ),
         program="""\
-from sympy import divisors, totient
+import sympy
 
-print(sum(totient(d) * k ** (n // d) for d in divisors(n)) // n % 1000)""",
+print(sum(sympy.totient(d) * k ** (n // d) for d in sympy.divisors(n)) // n % 1000)""",
         check=_check_necklaces,
     ),
 )

@@ -15,6 +15,8 @@ from typing import Literal
 
 Topic = Literal["number theory", "sequences", "probability", "counting", "algebra", "geometry"]
 
+_WORDS_BEFORE = 3
+
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
@@ -49,15 +51,22 @@ class Family:
     def solution(self, wording: int, parameters: Mapping[str, int | str]) -> str:
         """The source of the program that solves the problem.
 
-        Its first line after the imports sets the parameters, in the order in which the wording states them: what is
-        read off the text stands in one place, and the rest is the same for the whole family.
+        After the imports it reads the numbers off the text, one a line and in the order of the text, each under the
+        words that it stands behind. The rest is the same for the whole family. A small model copies words better than
+        it picks numbers, and so picks the number that it has just copied.
         """
-        stated = Template(self._wording(wording)).get_identifiers()
-        taken = [name for name in (*stated, *parameters) if re.search(rf"\b{name}\b", self.program)]
-        names = list(dict.fromkeys(taken))
-        given = self._filled(", ".join(f"${name}" for name in names), parameters)
+        text = self._wording(wording)
+        places = {match["named"] or match["braced"]: match for match in Template.pattern.finditer(text)}
+        taken = [name for name in (*places, *parameters) if re.search(rf"\b{name}\b", self.program)]
+        lines = []
+        for name in dict.fromkeys(taken):
+            if name in places:
+                words = text[: places[name].end()].split(" ")[-_WORDS_BEFORE - 1 :]
+                lines.append(f"# {' '.join(words)}")
+            lines.append(f"{name} = ${name}")
+        given = self._filled("\n".join(lines), parameters)
         imports, gap, rest = self.program.rstrip().rpartition("\n\n")
-        return f"{imports}{gap}{', '.join(names)} = {given}\n{rest}"
+        return f"{imports}{gap}{given}\n{rest}"
 
     def _wording(self, number: int) -> str:
         if not 0 <= number < len(self.wordings):

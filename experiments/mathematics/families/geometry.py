@@ -184,9 +184,9 @@ print(v @ v)""",
             "Two sides of a parallelogram run from the corner ($a, $b) to its neighbours ($c, $d) and ($e, $f). Find the area of the parallelogram.",
         ),
         program="""\
-from sympy import Polygon
+import sympy
 
-t = Polygon((a, b), (c, d), (e, f))
+t = sympy.Polygon((a, b), (c, d), (e, f))
 print(2 * abs(t.area))""",
         check=_check_triangle_corners,
     ),
@@ -202,9 +202,9 @@ print(2 * abs(t.area))""",
             "The points ($a, $b), ($c, $d) and ($e, $f) satisfy (x - h)^2 + (y - k)^2 = s for some constants h, k and s. Find h + k + s.",
         ),
         program="""\
-from sympy import Circle, Point
+import sympy
 
-k = Circle(Point(a, b), Point(c, d), Point(e, f))
+k = sympy.Circle(sympy.Point(a, b), sympy.Point(c, d), sympy.Point(e, f))
 print(k.center.x + k.center.y + k.radius**2)""",
         check=_check_circle_through,
     ),
@@ -220,11 +220,10 @@ print(k.center.x + k.center.y + k.radius**2)""",
             "The feet of two vertical poles are $d m apart on level ground; the poles are $a m and $b m high. A rope runs straight from the top of one to a peg on the ground and straight on to the top of the other. The least possible length of the rope is √N m. What is N?",
         ),
         program="""\
-from math import hypot
+import math
+import scipy.optimize
 
-from scipy.optimize import minimize_scalar
-
-r = minimize_scalar(lambda x: hypot(x, a) + hypot(d - x, b))
+r = scipy.optimize.minimize_scalar(lambda x: math.hypot(x, a) + math.hypot(d - x, b))
 print(round(r.fun**2))""",
         check=_check_shortest_route,
     ),
@@ -240,9 +239,9 @@ print(round(r.fun**2))""",
             "The plane ${a}x + ${b}y + ${c}z = $n meets the coordinate axes at A, B and C, and O is the origin. The volume of the pyramid OABC is p/q with p and q positive and coprime. What is p + q?",
         ),
         program="""\
-from sympy import Rational
+import sympy
 
-v = Rational(n**3, 6 * a * b * c)
+v = sympy.Rational(n**3, 6 * a * b * c)
 print(v.p + v.q)""",
         check=_check_corner_tetrahedron,
     ),
@@ -258,10 +257,10 @@ print(v.p + v.q)""",
             "Three straight fences of $a, $b and $c metres enclose a triangular garden of m√n square metres, where m and n are positive integers with n squarefree. Find the sum of m and n.",
         ),
         program="""\
-from sympy import sqrt
+import sympy
 
 s = (a + b + c) // 2
-m, r = sqrt(s * (s - a) * (s - b) * (s - c)).as_coeff_Mul()
+m, r = sympy.sqrt(s * (s - a) * (s - b) * (s - c)).as_coeff_Mul()
 print(m + r**2)""",
         check=_check_area_of_sides,
     ),
@@ -277,9 +276,9 @@ print(m + r**2)""",
             "A field is the convex hull of five posts at ($a, $b), ($c, $d), ($e, $f), ($g, $h) and ($i, $j). What is twice the area of the field?",
         ),
         program="""\
-from scipy.spatial import ConvexHull
+import scipy.spatial
 
-hull = ConvexHull([[a, b], [c, d], [e, f], [g, h], [i, j]])
+hull = scipy.spatial.ConvexHull([[a, b], [c, d], [e, f], [g, h], [i, j]])
 print(round(2 * hull.volume))""",
         check=_check_rubber_band,
     ),

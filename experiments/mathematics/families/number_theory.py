@@ -63,9 +63,9 @@ primes_in_class = Family(
         "Of all the prime numbers less than $high and not less than $low, how many are $r more than a multiple of $m?",
     ),
     program="""\
-from sympy import primerange
+import sympy
 
-print(len([p for p in primerange(low, high) if p % m == r]))""",
+print(len([p for p in sympy.primerange(low, high) if p % m == r]))""",
     check=_check_primes_in_class,
 )
 
@@ -94,9 +94,9 @@ divisors_above = Family(
         "A positive integer is larger than $k and is a factor of $n. How many values can it have?",
     ),
     program="""\
-from sympy import divisors
+import sympy
 
-print(len([d for d in divisors(n) if d > k]))""",
+print(len([d for d in sympy.divisors(n) if d > k]))""",
     check=_check_divisors_above,
 )
 
@@ -125,9 +125,9 @@ three_remainders = Family(
         "Packed in bags of $m1, a heap of marbles leaves $r1 over; packed in bags of $m2, it leaves $r2 over; packed in bags of $m3, it leaves $r3 over. What is the least possible number of marbles?",
     ),
     program="""\
-from sympy.ntheory.modular import crt
+import sympy
 
-n, m = crt([m1, m2, m3], [r1, r2, r3])
+n, m = sympy.ntheory.modular.crt([m1, m2, m3], [r1, r2, r3])
 print(n)""",
     check=_check_three_remainders,
 )
@@ -164,9 +164,9 @@ power_digits = Family(
         "In base $base, let S be the sum of the digits of N, where N = $a^$b. Write S in base 10.",
     ),
     program="""\
-from sympy.ntheory import digits
+import sympy
 
-print(sum(digits(a**b, base)[1:]))""",
+print(sum(sympy.ntheory.digits(a**b, base)[1:]))""",
     check=_check_power_digits,
 )
 
@@ -203,9 +203,9 @@ factorial_powers = Family(
         "Let N be the product of all positive integers from 1 to $n. What is the greatest k for which N is divisible by the k-th power of $b?",
     ),
     program="""\
-from sympy import factorial, multiplicity
+import sympy
 
-print(multiplicity(b, factorial(n)))""",
+print(sympy.multiplicity(b, sympy.factorial(n)))""",
     check=_check_factorial_powers,
 )
 
@@ -233,10 +233,10 @@ divisors_of_square = Family(
         "Let n = $q^$b * $p^$a. A positive divisor of n^2 is called fresh if it is less than n and is not a divisor of n. Find the number of fresh divisors.",
     ),
     program="""\
-from sympy import divisors
+import sympy
 
 n = p**a * q**b
-print(len([d for d in divisors(n**2) if d < n and n % d != 0]))""",
+print(len([d for d in sympy.divisors(n**2) if d < n and n % d != 0]))""",
     check=_check_divisors_of_square,
 )
 
@@ -264,9 +264,9 @@ same_remainder = Family(
         "Three buckets hold $c, $a and $b beads. From each bucket as many full bags of d beads as possible are packed, and the number of beads left over is the same every time. Find the greatest possible d.",
     ),
     program="""\
-from math import gcd
+import math
 
-print(gcd(a - b, b - c))""",
+print(math.gcd(a - b, b - c))""",
     check=_check_same_remainder,
 )
 
@@ -341,9 +341,9 @@ square_values = Family(
         "For each positive integer n let f(n) = n(n - $a) + $b. Find the sum of all n for which f(n) is a perfect square.",
     ),
     program="""\
-from sympy.ntheory.primetest import is_square
+import sympy
 
-print(sum(n for n in range(1, 1000) if is_square(n**2 - a * n + b)))""",
+print(sum(n for n in range(1, 1000) if sympy.ntheory.primetest.is_square(n**2 - a * n + b)))""",
     check=_check_square_values,
 )
 

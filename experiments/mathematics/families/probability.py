@@ -39,10 +39,10 @@ two_dice = Family(
         "What is m + n, if m/n in lowest terms is the probability of a total of at least $s when two fair dice, one numbered 1 to $b and the other 1 to $a, are rolled together?",
     ),
     program="""\
-from sympy import Rational
+import sympy
 
 sums = [x + y for x in range(1, a + 1) for y in range(1, b + 1)]
-p = Rational(sum(t >= s for t in sums), len(sums))
+p = sympy.Rational(sum(t >= s for t in sums), len(sums))
 print(p.p + p.q)""",
     check=_check_two_dice,
 )
@@ -78,9 +78,9 @@ urn = Family(
         "A committee of $k is chosen at random from $red women and $blue men. In lowest terms, the probability that it has exactly $j women among its members is m/n. What is m + n?",
     ),
     program="""\
-from sympy import binomial
+import sympy
 
-p = binomial(red, j) * binomial(blue, k - j) / binomial(red + blue, k)
+p = sympy.binomial(red, j) * sympy.binomial(blue, k - j) / sympy.binomial(red + blue, k)
 print(p.p + p.q)""",
     check=_check_urn,
 )
@@ -117,9 +117,9 @@ collector = Family(
         "A random generator yields integers from 1 to $n, all equally likely. So far $c different values have appeared. In lowest terms, p/q is the expected number of further draws until $d different values have appeared in all. Find p + q.",
     ),
     program="""\
-from sympy import Rational
+import sympy
 
-e = sum(Rational(n, n - i) for i in range(c, d))
+e = sum(sympy.Rational(n, n - i) for i in range(c, d))
 print(e.p + e.q)""",
     check=_check_collector,
 )
@@ -152,9 +152,9 @@ no_two_heads = Family(
         "Each of $n lamps in a row is lit with probability $p/$q, independently of the others. In lowest terms, the probability that no two neighbouring lamps are both lit is u/v. What is the remainder when u + v is divided by 1000?",
     ),
     program="""\
-from sympy import Rational
+import sympy
 
-p = Rational(p, q)
+p = sympy.Rational(p, q)
 a, b = 1, 0
 for i in range(n):
     a, b = (a + b) * (1 - p), a * p
@@ -195,9 +195,9 @@ ruin = Family(
         "Rita starts with $a dollars and plays independent games, each of which wins her 1 dollar with probability $p/$q and otherwise loses her 1 dollar. She stops when she has gained $b dollars or has none left. In lowest terms, u/v is the probability that she gains $b dollars. Find the remainder when u + v is divided by 1000.",
     ),
     program="""\
-from sympy import Rational
+import sympy
 
-p = Rational(p, q)
+p = sympy.Rational(p, q)
 r = (1 - p) / p
 s = (1 - r**a) / (1 - r ** (a + b))
 print((s.p + s.q) % 1000)""",
@@ -228,11 +228,11 @@ faulty_part = Family(
         "A filter looks at messages of which $a percent are spam. It flags $p percent of the spam and $q percent of the other messages. Given that a random message is flagged, the probability that it is spam is m/n with relatively prime positive integers m and n. Find m + n.",
     ),
     program="""\
-from sympy import Rational
+import sympy
 
 x = a * p
 y = (100 - a) * q
-s = Rational(x, x + y)
+s = sympy.Rational(x, x + y)
 print(s.p + s.q)""",
     check=_check_faulty_part,
 )
@@ -266,11 +266,11 @@ polygon_walk = Family(
     ),
     program="""\
 import numpy as np
-from sympy import Rational
+import sympy
 
 step = np.roll(np.eye(n, dtype=int), 1, axis=0)
 ways = np.linalg.matrix_power(step + step.T, k)[0, d]
-p = Rational(int(ways), 2**k)
+p = sympy.Rational(int(ways), 2**k)
 print((p.p + p.q) % 1000)""",
     check=_check_polygon_walk,
 )

@@ -40,9 +40,9 @@ geometric_series = Family(
         "A sequence starts with $a, and each further term is the previous one multiplied by $p/$q. All its infinitely many terms add up to m/n for relatively prime positive integers m and n. What is m + n?",
     ),
     program="""\
-from sympy import Rational
+import sympy
 
-s = a / (1 - Rational(p, q))
+s = a / (1 - sympy.Rational(p, q))
 print(s.p + s.q)""",
     check=_check_geometric_series,
 )
@@ -114,9 +114,9 @@ reciprocal_products = Family(
         "Consecutive terms of an arithmetic sequence differ by $d, each term being larger than the one before, and the first term is $a. Each of the first $n terms is multiplied by the next term, and the reciprocals of these $n products add up to p/q in lowest terms. Find p + q.",
     ),
     program="""\
-from sympy import Rational
+import sympy
 
-s = sum(Rational(1, (a + k * d) * (a + k * d + d)) for k in range(n))
+s = sum(sympy.Rational(1, (a + k * d) * (a + k * d + d)) for k in range(n))
 print(s.p + s.q)""",
     check=_check_reciprocal_products,
 )
@@ -185,10 +185,10 @@ rational_recurrence = Family(
         "Find p + q, where p/q in lowest terms is the term t_$n of the sequence given by t_(m+2) = (1 + $k*t_(m+1))/($kk*t_m) for all m >= 1, with t_2 = $b and t_1 = $a.",
     ),
     program="""\
-from sympy import Rational
+import sympy
 
-x = Rational(a)
-y = Rational(b)
+x = sympy.Rational(a)
+y = sympy.Rational(b)
 for m in range(n - 2):
     x, y = y, (k * y + 1) / (k**2 * x)
 print(y.p + y.q)""",
@@ -224,9 +224,9 @@ constant_differences = Family(
         "Find a_$k if a_n is a polynomial in n of degree at most 3 and a_4 = $d, a_3 = $c, a_2 = $b, a_1 = $a.",
     ),
     program="""\
-from sympy import interpolate
+import sympy
 
-print(interpolate([a, b, c, d], k))""",
+print(sympy.interpolate([a, b, c, d], k))""",
     check=_check_constant_differences,
 )
 

@@ -54,10 +54,13 @@ def test_each_wording_states_every_number_that_the_program_needs(family):
     assert needed
     for number, wording in enumerate(family.wordings):
         assert needed <= set(Template(wording).get_identifiers()), wording
-        first = next(
-            line for line in family.solution(number, parameters).splitlines() if line and "import" not in line
-        )
-        assert needed <= set(re.findall(r"\w+", first.partition(" = ")[0]))
+        # Each is read off under the words before it, the last of which is its value.
+        solution = family.solution(number, parameters)
+        for name in needed:
+            value = str(parameters[name])
+            assert re.search(
+                rf"^# .*(?<!\d){re.escape(value)}\n{name} = {re.escape(value)}$", solution, re.MULTILINE
+            )
 
 
 @each_family
