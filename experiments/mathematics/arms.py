@@ -193,6 +193,7 @@ def index() -> Nearest:
 
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_STATED = re.compile(r"(?<![A-Za-z_\d.])\d+(?:\.\d+)?")  # not the 3 of x_3
 
 
 def copied(example: Problem, text: str) -> str:
@@ -291,4 +292,4 @@ def numbers_unused(problem: str, program: str) -> list[str]:
     """Numbers that the problem states and the program has not. 0, 1 and 2 may go without saying."""
     constants = [node.value for node in ast.walk(ast.parse(program)) if isinstance(node, ast.Constant)]
     used = {*_NUMBER.findall(" ".join(map(str, constants))), "0", "1", "2"}  # so that a comment is no use
-    return [number for number in dict.fromkeys(_NUMBER.findall(problem)) if number not in used]
+    return [number for number in dict.fromkeys(_STATED.findall(problem)) if number not in used]
