@@ -107,7 +107,7 @@ def problems(params: Params) -> list[Problem]:
 
 def trials(params: Params) -> list[Trial]:
     """One trial per problem. The model is loaded, and the sandboxes start, when the first of them runs."""
-    code = code_version(__name__, *LOOP, "loopkit.models", "loopkit.sandbox")
+    code = code_version(__name__, *LOOP, "loopkit.models", "loopkit.sandbox.inside")
     weights = fingerprint(params.model)
     todo = problems(params)
     integer = all(in_range(one.answer) for one in todo)
