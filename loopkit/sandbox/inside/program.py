@@ -206,7 +206,7 @@ def _limit(limits: dict[str, Any], *, once: bool, others: int) -> None:
     if once:  # counts from the process's start, so for a session the warden alone keeps it
         _rlimit(resource.RLIMIT_CPU, int(limits["cpu"]) + 1)
     # A brake for who forks without end. The warden keeps the limit itself, and says so.
-    _rlimit(resource.RLIMIT_NPROC, others + 2 * limits["processes"] + 8)
+    _rlimit(resource.RLIMIT_NPROC, others + limits["processes"] + 4)
 
 
 def _rlimit(kind: int, value: int) -> None:

@@ -185,7 +185,8 @@ class Warden:
 
     def _breach(self) -> Answer | None:
         """How the run ended by a limit that is broken now."""
-        limits, now, group = self._limits, time.monotonic(), self._group()
+        limits, now, cost = self._limits, time.monotonic(), time.process_time()
+        group = self._group()
         if not self._ready:
             return _broken(f"it was not ready after {_SET_UP:g} s") if now - self._born > _SET_UP else None
         self._next_look = now + (_TICK if self._started is not None else _IDLE_TICK)
@@ -200,6 +201,8 @@ class Warden:
             elif self._cpu(group) - self._cpu_before > limits["cpu"]:
                 ended, limit = "timeout", "cpu"
         memory = watch.added(group, self._loaded, limits["memory"])
+        if memory > limits["memory"]:  # who forked meanwhile was counted twice
+            memory = min(memory, watch.added(self._group(), self._loaded, limits["memory"]))
         self._peak = max(self._peak, memory)
         if self._output() - self._output_before > limits["output"]:
             ended, limit = "output", "output"
@@ -212,16 +215,18 @@ class Warden:
         if ended:
             return {"ended": ended, "limit": limit, **self._spent()}
         breach = self._disk_breach(group, now) if now >= self._next_disk else None
-        self._next_look = max(self._next_look, now + _SHARE * (time.monotonic() - now))
+        # By what it costs, not by how long it takes: who starves must look more, not less.
+        self._next_look = max(self._next_look, now + _SHARE * (time.process_time() - cost))
         return breach
 
     def _disk_breach(self, group: list[watch.Process] | None = None, now: float = 0) -> Answer | None:
         """As `_breach`, of the limits that take longest to look at. Without `group` for the last time."""
+        cost = time.process_time()
         size, count = watch.stored(self._setup["folder"], self._stored_before[1] + watch.MAX_FILES)
         size, count = size - self._stored_before[0], count - self._stored_before[1]
         if group:
             size += watch.deleted(group, self._limits["file_size"], self._in_memory)
-            self._next_disk = now + max(_DISK_TICK, 2 * _SHARE * (time.monotonic() - now))
+            self._next_disk = now + max(_DISK_TICK, 2 * _SHARE * (time.process_time() - cost))
         limit = "files" if count > watch.MAX_FILES else "disk" if size > self._limits["disk"] else ""
         return {"ended": "disk", "limit": limit, **self._spent()} if limit else None
 

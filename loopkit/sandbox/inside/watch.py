@@ -108,16 +108,13 @@ def share(pid: int) -> int:
 def added(group: Iterable[Process], loaded: int, enough: int) -> int:
     """Bytes that the processes hold together, without the `loaded` bytes that they and this one were forked with.
 
-    Too many at times, but never above `enough`.
+    Too few at times, but then there are less than `enough`.
     """
-    group = list(group)
     each = [(one, held(one.pid)) for one in group]
-    most = sum(size for _, size in each) - loaded
-    if most <= enough:
-        return max(0, most)
-    # They share pages with each other and with us.
-    each, ours = [(one, share(one.pid) or size) for one, size in each], share(os.getpid()) or loaded
-    return sum(max(0, size - ours * bool(one.flags & _NOT_EXECUTED)) for one, size in each)
+    if sum(size for _, size in each) - loaded > enough:
+        # It matters: which of the pages do they share with each other, and with us?
+        each, loaded = [(one, share(one.pid) or size) for one, size in each], share(os.getpid()) or loaded
+    return sum(max(0, size - loaded * bool(one.flags & _NOT_EXECUTED)) for one, size in each)
 
 
 def _sum(path: str, names: tuple[bytes, ...]) -> int:
