@@ -97,6 +97,15 @@ def test_a_policy_names_other_places():
         "ln -s ~ here; find here/ -name '*.txt' -delete",
         'f() { rm -rf "$1"; }; f ..',
         "f() { rm -rf ~; }",
+        # what the grammar takes for something else
+        "cat a.txt | rev | sh\nls -l src 2>/dev/null",
+        'echo "${x:=`rm -rf ~`}"',
+        "ls # quiet \\#\\\nrm -rf ~",
+        'x=([0]=a [1]=/); rm -rf "${x[1]}"',
+        "test -v 'a[$(rm -rf ~)]'",
+        # an option that takes no value hides no path
+        "wc -c ~/.ssh/id_rsa",
+        "diff -e /etc/shadow a.txt",
         # what programs are given to run
         "find . -name '*.py' -exec sh -c 'rm -rf ~' \\;",
         "git bisect run rm -rf ~",
@@ -130,6 +139,9 @@ def test_what_a_command_comes_to_is_followed(command):
         "awk '{ s += $2 / 3 } END { if (s > 2) print s > \"sum.txt\" }' a.txt",
         "sed -e '/^#/d' -e 's#/usr#/opt#g' a.conf > b.conf",
         "PID=$(jobs -p); kill $PID",
+        "cat > a.h <<'EOF'\n#define TWO(x) x\\\nx\nEOF",
+        'git commit -m "Wörter — ganz normal"',
+        "cat <<EOF > a.txt\n$((1 + 2)) of $(wc -l < b.txt)\nEOF",
         "echo 'rm -rf /' | wc -c",
     ],
 )

@@ -10,7 +10,19 @@ from .words import plain
 
 
 @handles(
-    "make", "gmake", "just", "task", "rake", "invoke", "nox-make", "gradle", "gradlew", "mvn", "ant", "bmake"
+    "make",
+    "gmake",
+    "just",
+    "task",
+    "rake",
+    "invoke",
+    "nox-make",
+    "gradle",
+    "gradlew",
+    "mvn",
+    "mvnw",
+    "ant",
+    "bmake",
 )
 def _make(shell: Shell, call: Call) -> str:
     options = "-f=file --file=file --makefile=file -C=enter --directory=enter -j!text -l=text -o=text -W=text --eval=eval -I=read -E=eval -p=text"

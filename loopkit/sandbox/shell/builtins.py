@@ -14,7 +14,7 @@ def _cd(shell: Shell, call: Call) -> str:
     args = [arg for arg in call.args if arg in ("-", "--") or not arg.startswith("-")]
     target = next((arg for arg in args if arg != "--"), HOME if call.name != "pushd" else HOLE)
     search = shell.vars.get("CDPATH")
-    if target == "-":
+    if target == "-" or re.fullmatch(r"[+-]\d+", target):
         target = HOLE
     elif isinstance(search, str) and search and not target.startswith(("/", HOME, ".")):
         target = f"{search.split(':')[0]}/{target}"
@@ -41,6 +41,7 @@ def _echo(shell: Shell, call: Call) -> str:
 @handles("printf")
 def _printf(shell: Shell, call: Call) -> str:
     if call.args[:1] == ["-v"] and len(call.args) > 2:
+        shell.indexed(call.args[1])
         shell.assign(call.args[1], printing.printf(call.args[2:]))
         return ""
     text = printing.printf(call.args)
@@ -62,9 +63,12 @@ def _read(shell: Shell, call: Call) -> str:
     todo = list(call.args)
     while todo:
         arg = todo.pop(0)
+        shell.indexed(arg)
         if arg == "-C" and todo:
             shell.fork().code(todo[0])
-        if re.fullmatch(r"-\w*[pdtnNuiCcs]", arg) and arg[-1] in "pdtnNuiCc":
+        if re.fullmatch(r"-\w*a", arg) and todo:
+            shell.assign(todo.pop(0), found.split() if not MARKS.search(found) else HOLE)
+        if re.fullmatch(r"-\w*[pdtnNuiCc]", arg):
             todo[:1] = []
         elif re.fullmatch(r"\w+", arg):
             shell.assign(
@@ -108,6 +112,13 @@ def _let(shell: Shell, call: Call) -> str:
     return ""
 
 
+@handles("hash")
+def _hash(shell: Shell, call: Call) -> str:
+    if any(re.match(r"-\w*p", arg) for arg in call.args):
+        shell.note("obscure", "", "ask", "has one name stand for another program")
+    return ""
+
+
 @handles("alias")
 def _alias(shell: Shell, call: Call) -> str:
     for arg in call.args:
@@ -121,6 +132,7 @@ def _alias(shell: Shell, call: Call) -> str:
 @handles("unalias", "unset")
 def _unalias(shell: Shell, call: Call) -> str:
     for arg in call.args:
+        shell.indexed(arg)
         shell.aliases.pop(arg, None)
     return ""
 
@@ -128,6 +140,7 @@ def _unalias(shell: Shell, call: Call) -> str:
 @handles("export", "declare", "typeset", "local", "readonly")
 def _export(shell: Shell, call: Call) -> str:
     for arg in call.args:
+        shell.indexed(arg)
         name, equals, value = arg.partition("=")
         if equals:
             shell.assign(plain(name), value)

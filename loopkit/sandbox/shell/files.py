@@ -1,5 +1,6 @@
 """Programs that find, pack, link and make files."""
 
+import itertools
 import re
 
 from .places import ALL, ENDLESS, FOLDER, HOLE, MARKS, NAME, SECRET, SOME, Place, secret
@@ -37,10 +38,17 @@ def _find(shell: Shell, call: Call) -> str:
     while args and not args[0].startswith(("-", "(", "!", "\\")):
         starts.append(args.pop(0))
     starts = starts or ["."]
-    tested = any(arg in _TESTS - _DEPTHS or arg in ("-empty", "-executable") for arg in args)
+    tested = any(
+        arg in _TESTS - _DEPTHS or arg in ("-empty", "-executable")
+        for before, arg in zip(["", *args], args, strict=False)
+        if before not in ("!", "-not") and arg != "-type"
+    )
     for start in starts:
         shell.touch("read", start)
     rest = ALL if not tested else SOME
+    named = [word.strip("*") for option, word in itertools.pairwise(args) if option in ("-name", "-iname")]
+    if rest == SOME and any(secret(Place("folder", (name,))) for name in named):
+        rest = next(name for name in named if secret(Place("folder", (name,))))
     found = [
         start
         if "-maxdepth" in args and args[args.index("-maxdepth") + 1 :][:1] == ["0"]

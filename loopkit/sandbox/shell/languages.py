@@ -110,6 +110,8 @@ def _interpreter(shell: Shell, call: Call) -> str:
                 codes.append(rest or (todo.pop(0) if todo else HOLE))
                 break
             in_place = in_place or letter == "i"
+            if letter == "S" and name == "php":
+                shell.note("network", rest, "ask", "serves the folder to the network")
             lines = lines or letter in "np"
             if letter in _VALUED[name]:
                 if letter in "Mmr" and rest + (todo[0] if todo and not rest else ""):

@@ -4,16 +4,21 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import pairwise
 
 from tree_sitter import Language, Node, Parser
 
-from .places import HOLE
+from .places import HOLE, MARKS
 
 MAX_LENGTH = 60_000
 """Characters; what is longer is not read."""
 _MAX_DEPTH = 120
+_MAX_REPAIRS = 8
+_ONE_LINE = {
+    "command", "redirected_statement", "declaration_command", "unset_command", "file_redirect", "concatenation",
+    "herestring_redirect", "variable_assignment", "variable_assignments",
+}  # fmt: skip
 # A backslash before the end of a line joins two lines; the grammar takes the halves of a word for two words.
-_CONTINUED = re.compile(r"(?<!\\)((?:\\\\)*)\\\n")
 _GLUED = re.compile(r"(?<=[^\s\\])((?:\\\\)*)\\\n(?=\S)")
 
 
@@ -88,22 +93,66 @@ def text(node: Node) -> str:
     return _read(node.text or b"")
 
 
-def joined(source: str) -> str:
-    """The text with the words that a backslash breaks over two lines put together."""
-    return _GLUED.sub(r"\1", source)
+def understood(source: str) -> tuple[Node, list[str]]:
+    """The tree, and why the text may mean something else than the tree says, each as the end of a sentence."""
+    root, doubts = parse(source), []
+    breaks = [match.end(1) for match in _GLUED.finditer(_UNUSUAL.sub(_spelled, source))]
+    if not all(_literal(root, at) for at in breaks):
+        doubts.append("breaks a word over two lines")
+        source = _GLUED.sub(r"\1", source)
+        root = parse(source)
+    for _ in range(_MAX_REPAIRS):
+        lost = _lost_line_end(root)
+        if lost is None:
+            return root, [*doubts, *_oddities(source, root)]
+        # A semicolon says the same, and is not overlooked.
+        spelled = _UNUSUAL.sub(_spelled, source)
+        source = _read((spelled[:lost] + " ;" + spelled[lost:]).encode("ascii"))
+        root = parse(source)
+    return root, [*doubts, "cannot be parted into its lines for certain"]
 
 
-def oddities(source: str, root: Node) -> Iterator[str]:
-    """Why the text may mean something else than its tree says, each as the end of a sentence."""
+def _lost_line_end(root: Node) -> int | None:
+    """Where the end of a line stands within a command: the grammar now and then takes it for a blank."""
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        todo += node.children
+        if node.type not in _ONE_LINE:
+            continue
+        for left, right in pairwise(node.children):
+            gap = (node.text or b"")[left.end_byte - node.start_byte : right.start_byte - node.start_byte]
+            at = gap.replace(b"\\\n", b"  ").find(b"\n")
+            if at >= 0 and not left.type.startswith("heredoc") and not right.type.startswith("heredoc"):
+                return left.end_byte + at
+    return None
+
+
+def _literal(root: Node, at: int) -> bool:
+    """Whether a place of the text stands between single quotes, or in a here-document that is taken as it is."""
+    node = root.descendant_for_byte_range(at, at + 1)
+    while node is not None and not root.has_error:
+        if node.type == "raw_string":
+            return True
+        if node.type == "heredoc_body" and node.parent is not None:
+            return any(child.type == "heredoc_start" and quoted(child) for child in node.parent.children)
+        node = node.parent
+    return False
+
+
+def quoted(start: Node) -> bool:
+    """Whether the end word of a here-document is quoted, and its text taken as it is."""
+    return any(letter in text(start) for letter in "'\"\\")
+
+
+def _oddities(source: str, root: Node) -> Iterator[str]:
     if root.has_error:
         yield "cannot be read as a shell command for certain"
-    for letter in sorted(set(source)):
+    for letter in sorted(set(MARKS.sub("", source))):
         if letter not in "\n\t" and unicodedata.category(letter) in ("Cc", "Cf", "Co", "Cs", "Zl", "Zp"):
             yield f"holds an invisible character (U+{ord(letter):04X})"
         elif letter != " " and unicodedata.category(letter) == "Zs":
             yield f"holds a blank that the shell takes for a letter (U+{ord(letter):04X})"
-    if _GLUED.search(source):
-        yield "breaks a word over two lines"
 
 
 def pieces(node: Node) -> Iterator[Node | str]:

@@ -116,18 +116,15 @@ _SECRET_NAMES = (
 
 
 def _as_pattern(path: str) -> re.Pattern[str]:
+    """What a path with patterns, or with unknown parts, may stand for."""
     if sum(path.count(glob) for glob in GLOBS) > 12:  # too many to try
         return re.compile(r"[^\n]*")
-    parts = {active("*"): "[^/]*", active("?"): "[^/]", active("["): "[", active("]"): "]"}
-    text = "".join(parts.get(letter) or re.escape(letter) for letter in MARKS.sub(_only_globs, path))
-    try:
-        return re.compile(text)
-    except re.error:
-        return re.compile("[^\n]*")
+    path = _CLASS.sub(active("?"), path)
+    return re.compile("".join(_LETTERS.get(letter) or re.escape(letter) for letter in path))
 
 
-def _only_globs(match: re.Match[str]) -> str:
-    return match.group() if match.group() in GLOBS else ALL
+_CLASS = re.compile(f"{active('[')}[^/{active(']')}]*{active(']')}")
+_LETTERS = {mark: "[^/]*" for mark in (NAME, SOME, HOLE, NET, SECRET, ALL)} | {active("?"): "[^/]"}
 
 
 def weigh(kind: Kind, place: Place, policy: Policy) -> tuple[Verdict, str]:
@@ -158,15 +155,20 @@ def weigh(kind: Kind, place: Place, policy: Policy) -> tuple[Verdict, str]:
     return "refuse", f"{verb} outside the folder ({shown(path)})"
 
 
+_EVERY = re.compile(
+    f"[{ALL}{active('?')}.]*|{_CLASS.pattern}[{ALL}]|\\.{_CLASS.pattern}[{ALL}]"
+)  # * and .[!.]*
+
+
 def _weigh_inside(kind: Kind, path: str, parts: tuple[str, ...], verb: str) -> tuple[Verdict, str]:
-    if kind == "delete" and all(set(part) <= {ALL, "."} for part in parts):
+    if kind == "delete" and all(_EVERY.fullmatch(part) for part in parts):
         return "ask", "deletes all of the folder"
     if kind == "delete" and ".git" in parts[:1]:
         return "ask", "deletes the history of the repository"
     if kind == "write" and _HOOKS.search(path):
         return "refuse", f"writes what the repository's tools run by themselves ({shown(path)})"
-    if kind == "read" and secret(Place("folder", parts)):
-        return "ask", f"reads what may hold secrets ({shown(path)})"
+    if kind in ("read", "execute") and secret(Place("folder", parts)):
+        return "ask", f"{'reads' if kind == 'read' else 'runs'} what may hold secrets ({shown(path)})"
     return "allow", f"{verb} in the folder"
 
 

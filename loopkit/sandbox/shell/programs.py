@@ -7,7 +7,7 @@ from collections.abc import Callable
 from . import printing
 from .places import ALL, ANYTHING, ENDLESS, FOLDER, GLOBS, HOLE, HOME, NAME, NET, SECRET, SOME, Place, secret
 from .redirecting import contents
-from .table import VERDICTS, Spec, table
+from .table import LOOKS, NEVER, VERDICTS, Spec, table
 from .walking import Call, Shell
 from .words import plain
 
@@ -68,7 +68,9 @@ def by_name(shell: Shell, call: Call) -> str:
         for arg in call.args:
             own(shell, arg)
         return printing.carried(call.stdin)
-    if call.args in (["--version"], ["--help"], ["-V"]):
+    if call.args in (["--version"], ["--help"], ["-V"]) or LOOKS.get(name, NEVER).fullmatch(
+        " ".join(call.args)
+    ):
         return NAME
     return handler(shell, call) if handler is not None else by_row(shell, call, spec)
 
@@ -77,15 +79,12 @@ def by_path(shell: Shell, call: Call) -> str:
     place, base = shell.place(call.name), call.name.rsplit("/", 1)[-1]
     written = str(place) in shell.shared.files
     known = base in HANDLERS or base in table() or re.sub(r"[\d.]+$", "", base) in HANDLERS
-    if place.base == "root" and place.parts[:-1] in _BIN:
+    installed = place.parts[-2:-1] in (("bin",), (".bin",), ("Scripts",)) or base in ("gradlew", "mvnw")
+    of_the_folder = place.base == "folder" and installed and known and not written
+    if of_the_folder or (place.base == "root" and place.parts[:-1] in _BIN):
         return by_name(shell, Call(base, call.args, call.stdin, call.source, call.env))
-    if (
-        known
-        and not written
-        and place.base == "folder"
-        and place.parts[-2:-1] in (("bin",), (".bin",), ("Scripts",))
-    ):
-        return by_name(shell, Call(base, call.args, call.stdin, call.source, call.env))
+    if re.search(r"\s", call.name):
+        shell.note("obscure", call.name, "ask", "runs a program with blanks in its name")
     return script(shell, call.name, "", call.args, call.stdin)
 
 
@@ -169,7 +168,8 @@ def by_row(shell: Shell, call: Call, spec: Spec) -> str:
             if spec.operands[:1] != ["own*"]:
                 written(shell, name, place, call.stdin if name in ("tee", "sponge") else sources)
         elif role in ("delete", "move"):
-            if role == "delete" or shell.place(arg).base != "folder":
+            place = shell.place(arg)
+            if role == "delete" or place.base != "folder" or ".git" in place.parts[:1]:
                 shell.touch("delete", arg)
             else:
                 sources.append(shell.touch("read", arg))
@@ -177,8 +177,9 @@ def by_row(shell: Shell, call: Call, spec: Spec) -> str:
             shell.fork().code(arg, call.stdin)
         elif role == "inline":
             shell.note("obscure", "", "ask", "runs a program in a language that is not read here")
-        elif role == "own":
+        elif role == "own" or (role == "value" and re.match(r"/\w|~|\ue007|\.\./", arg)):
             own(shell, arg)
+    _special(shell, call)
     for kind, reason in spec.traits.items():
         if kind != "out":
             sends = kind == "network" and any(SECRET in part for part in [call.stdin, *call.args])
@@ -189,6 +190,22 @@ def by_row(shell: Shell, call: Call, spec: Spec) -> str:
                 "sends secrets away" if sends else reason,
             )
     return _printed(shell, call, spec.traits.get("out", ""), "".join(printed) if printed else None)
+
+
+def _special(shell: Shell, call: Call) -> None:
+    """Programs that print the environment, or set what they usually show, for one letter or word."""
+    first = call.args[0] if call.args else ""
+    if call.name == "ps" and re.fullmatch(r"[a-zA-Z]*[eE][a-zA-Z]*|-E", first):
+        shell.note("secret", "", "ask", "prints the environment of processes, which may hold secrets")
+    if call.name in ("jq", "gojq", "yq") and any(
+        re.search(r"(?<![.\w])env\b|\$ENV|\bstrenv\b", arg) for arg in call.args
+    ):
+        shell.note("secret", "ENVIRON", "ask", "reads the environment, which may hold secrets")
+    if call.name == "date" and any(re.match(r"-s|--set", arg) for arg in call.args):
+        shell.note("system", "", "refuse", "sets the clock")
+    if call.name in ("test", "[", "wait"):
+        for arg in call.args:
+            shell.indexed(arg)
 
 
 def written(shell: Shell, name: str, place: Place, found: "str | list[Place]") -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from . import words
-from .parsing import text
+from .parsing import quoted, text
 from .places import ENDLESS, HOLE, Place
 from .walking import Shell
 
@@ -84,7 +84,7 @@ def pipe(shell: Shell, stages: list[Node], given: str) -> str:
 
 def _heredoc(shell: Shell, redirect: Node, outputs: list, after: list) -> str:
     """The text of a here-document; the grammar hangs the rest of the line on it."""
-    start = text(next(child for child in redirect.children if child.type == "heredoc_start"))
+    start = next(child for child in redirect.children if child.type == "heredoc_start")
     found = next((child for child in redirect.children if child.type == "heredoc_body"), None)
     for child in redirect.children:
         if child.type == "file_redirect":
@@ -104,7 +104,7 @@ def _heredoc(shell: Shell, redirect: Node, outputs: list, after: list) -> str:
                 after.append(lambda given, child=child: given + shell.run(child))
     if found is None:
         return ""
-    if any(letter in start for letter in "'\"\\"):
+    if quoted(start):
         lines = text(found)
     else:
         lines = words.body(found, shell)

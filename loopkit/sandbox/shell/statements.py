@@ -198,8 +198,7 @@ def _test(shell: Shell, node: Node, stdin: str) -> str:
     while todo:
         child = todo.pop()
         if child.type in _WORDS:
-            if "$(" in (found := shell.value(child)) and re.search(r"\s-(eq|ne|lt|le|gt|ge|v)\s", text(node)):
-                shell.counted_with_value(found)
+            shell.indexed(shell.value(child))
         elif child.type not in ("test_operator", "regex", "extglob_pattern") or child.named_child_count:
             todo += child.named_children
     return ""
@@ -226,7 +225,11 @@ def _assigned(shell: Shell, node: Node) -> tuple[str, str | list[str]]:
     if given is None:
         return text(name), ""
     if given.type == "array":
-        return text(name), [item for child in given.named_children for item in shell.fields(child)]
+        items = [item for child in given.named_children for item in shell.fields(child)]
+        if any(re.match(r"[\ue15b[].*[\ue15d\]]=", item) for item in items):  # [key]=value
+            found = {re.sub(r"^[\ue15b[].*?[\ue15d\]]=", "", item) for item in items}
+            return text(name), HOLE if len(found) > 1 else found.pop()
+        return text(name), items
     return text(name), shell.value(given)
 
 
@@ -247,6 +250,7 @@ def _declaration(shell: Shell, node: Node, stdin: str) -> str:
             shell.assign(name, found)
         elif child.type not in ("variable_name", "word"):
             for word in shell.fields(child):
+                shell.indexed(word)
                 name, equals, found = word.partition("=")
                 shell.assign(words.plain(name), found if equals else HOLE)
     if listed and not re.search(r"-\w*[fF]", text(node)):
@@ -258,6 +262,7 @@ def _declaration(shell: Shell, node: Node, stdin: str) -> str:
 def _unset(shell: Shell, node: Node, stdin: str) -> str:
     shell.source = text(node)
     for child in node.named_children:
+        shell.indexed(shell.value(child) if child.type in _WORDS else text(child))
         shell.assign(text(child), "")
     return ""
 

@@ -8,6 +8,7 @@ it is attached. All other options are flags. Roles:
     text     nothing comes of it          read     a path it reads          write   a path it writes
     delete   a path it deletes            move     a path that moves away   enter   a path it works in
     own      an argument of the folder's programs: text, unless it is a path elsewhere
+    value    the text of an option: as `own`, lest an option that is not as we think hides a path
     pattern  a text, unless one of the options that stand for it was given (-e, -f)
     code     a command for a shell
     inline   a program in a language that is not read here
@@ -17,6 +18,7 @@ effect whatever the arguments are, weighed by VERDICTS.
 """
 
 import functools
+import re
 from dataclasses import dataclass, field
 
 from .decisions import Verdict
@@ -29,14 +31,32 @@ VERDICTS: dict[str, Verdict] = {
 
 _ROWS = """
 # Printing, looking.
-cat tac nl rev fold fmt expand unexpand column | read* | -w=text -s=text -o=text -b=text -t=text -N=text -v=text -c=text | out:pass
-head tail | read* | -n=text -c=text --lines=text --bytes=text --pid=text -s=text | out:pass
-less more zcat bzcat xzcat zless strings od hexdump pr | read* | -n=text -N=text -A=text -t=text -j=text -w=text -e=text -s=text -f=read -l=text -h=text --tag-file=read -o=write -O=write --log-file=write -k=read | out:pass
+cat rev expand unexpand | read* | | out:pass
+tac | read* | -s=text | out:pass
+nl | read* | -b=text -s=text -v=text -w=text -i=text -h=text -f=text -d=text -n=text | out:pass
+fold fmt | read* | -w=text | out:pass
+column | read* | -s=text -o=text -c=text -N=text | out:pass
+head tail | read* | -n=text -c=text --lines=text --bytes=text --pid=text | out:pass
+less more | read* | -k=read -o=write -O=write --log-file=write -P=text -x=text -j=text --tag-file=read | out:pass
+zcat bzcat xzcat zless | read* | | out:pass
+strings | read* | -n=text -e=text -t=text | out:pass
+od hexdump | read* | -N=text -A=text -t=text -j=text -n=text -e=text | out:pass
+pr | read* | -l=text -w=text -h=text | out:pass
 xxd | read write | -l=text -c=text -s=text -g=text -o=text | out:pass
 ls dir vdir | read* | -I=text -w=text -T=text --ignore=text --hide=text
 tree | read* | -I=text -L=text -P=text -o=write
-file stat du wc md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum readelf objdump nm size ldd | read* | -c=text -f=text -m=read --format=text --printf=text -d=text --max-depth=text --exclude=text -t=text -B=text --files0-from=read -X=read -j=text -l=text | out:name
-cmp diff diff3 sdiff comm join paste colordiff wdiff | read* | -d=text -1=text -2=text -j=text -t=text -o=text -e=text -a=text -v=text -U=text -C=text -I=text -x=text -X=read -L=text --label=text --color=text --exclude=text -W=text -F=text --output=write --to-file=read --from-file=read --output-delimiter=text
+file | read* | -f=read -m=read -F=text -P=text | out:name
+stat | read* | -c=text -f=flag --format=text --printf=text | out:name
+du | read* | -d=text --max-depth=text -t=text -B=text -X=read --exclude=text --exclude-from=read --files0-from=read | out:name
+wc | read* | --files0-from=read | out:name
+md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum md5 shasum | read* | -a=text | out:name
+readelf objdump nm size ldd c++filt addr2line | read* | -j=text -e=read | out:name
+cmp | read* | -n=text -i=text
+comm | read* | --output-delimiter=text
+diff diff3 colordiff wdiff | read* | -U=text -C=text -I=text -x=text -X=read -L=text -W=text -F=text --label=text --color=text --exclude=text --output=write --to-file=read --from-file=read
+sdiff | read* | -w=text -o=write
+join | read* | -1=text -2=text -j=text -t=text -o=text -e=text -a=text -v=text
+paste | read* | -d=text
 sort | read* | -k=text -t=text -o=write --output=write -S=text -T=write --temporary-directory=write --parallel=text --compress-program=code --files0-from=read --key=text | out:pass
 uniq | read write | -f=text -s=text -w=text | out:pass
 cut | read* | -d=text -f=text -c=text -b=text --output-delimiter=text | out:pass
@@ -45,21 +65,23 @@ tr | text* | | out:pass
 tee | write* | | out:pass
 sponge | write | | out:pass
 grep egrep fgrep zgrep | pattern read* | -e=text -f=read -A=text -B=text -C=text -m=text -d=text -D=text --regexp=text --file=read --include=text --exclude=text --exclude-dir=text --exclude-from=read --color=text --colour=text --max-count=text --context=text --label=text | out:some
-rg ag ack | pattern read* | -e=text -f=read -g=text --glob=text --iglob=text -t=text -T=text -A=text -B=text -C=text -m=text -j=text -r=text -M=text --type=text --pre=code --hostname-bin=code --ignore-file=read --sort=text --max-depth=text -d=text --pager=code | out:some
+rg | pattern read* | -e=text -f=read -g=text --glob=text --iglob=text -t=text -T=text -A=text -B=text -C=text -m=text -j=text -r=text -M=text --type=text --pre=code --hostname-bin=code --ignore-file=read --sort=text --max-depth=text -d=text --pager=code | out:some
+ag ack | text read* | -A=text -B=text -C=text -m=text -G=text --pager=code | out:some
 jq gojq | pattern read* | -f=read --from-file=read --indent=text -L=read --slurpfile=text --rawfile=text
 yq | pattern read* | -o=text -p=text
 readlink realpath | read* | --relative-to=read --relative-base=read | out:args
 dirname | text* | | out:name
 basename | text* | -s=text | out:name
-which whereis type hash | text* | | out:name
+which whereis type | text* | | out:name
 date | text* | -d=text -r=read -f=read -s=text -u!text -I!text | out:name
-cal nproc uname arch whoami id groups hostname tty uptime lscpu free df locale getconf sleep usleep seq factor expr true false test [ numfmt logname users vmstat iostat lsblk lsb_release tput clear reset stty dircolors : sync getopt getopts times ulimit shopt jobs wait fg bg disown dirs popd break continue shift return exit suspend logout true umask pgrep pidof ps lsof ss netstat pstree top htop lsmem | text* | | out:name
+cal nproc uname arch whoami id groups hostname tty uptime lscpu free df locale getconf sleep usleep seq factor expr true false test [ numfmt logname users vmstat iostat lsblk lsb_release tput clear reset stty dircolors : sync getopt getopts times ulimit shopt jobs wait fg bg disown dirs popd break continue shift return exit suspend logout true umask pgrep pidof uuidgen ps lsof ss netstat pstree top htop lsmem | text* | | out:name
 bc | read* | -e=text -f=read | out:name
 gettext man apropos whatis info tldr help | text* | -P=code -H=code --pager=code --html=code -C=read
 yes | text* | | out:endless
 
 # Making, copying, moving.
-mkdir rmdir touch mkfifo | write* | -m=text -r=read -d=text -t=text --mode=text --reference=read --date=text
+mkdir rmdir mkfifo | write* | -m=text --mode=text
+touch | write* | -r=read -d=text -t=text --reference=read --date=text
 rm unlink | delete* | --interactive=text
 shred | delete* | -n=text -s=text --random-source=read
 cp | read* write | -t=write --target-directory=write -S=text --suffix=text --backup=text --no-preserve=text
@@ -70,9 +92,9 @@ truncate | write* | -s=text -r=read --size=text
 fallocate | write* | -l=text -o=text
 split | read write | -l=text -b=text -n=text -a=text -C=text --filter=code --additional-suffix=text -t=text
 csplit | read text* | -f=write -n=text -b=text
-patch | write* | -i=read -d=enter -o=write -p=text -B=text -r=write --input=read --directory=enter --output=write --reject-file=write -b=text
+patch | write* | -i=read -d=enter -o=write -p=text -B=text -r=write --input=read --directory=enter --output=write --reject-file=write
 dos2unix unix2dos | write*
-gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 pigz lzma | write* | -S=text -o=write -T=text -b=text --suffix=text -M=text -p=text
+gzip gunzip bzip2 bunzip2 xz unxz zstd unzstd lz4 pigz lzma | write* | -S=text -o=write -T=text -b=text --suffix=text -M=text -D=read
 zip | write read* | -x=text -i=text -b=write -TT=code --unzip-command=code -P=text -O=write
 unzip | read text* | -d=write -x=text -P=text -O=text
 7z 7za 7zr | text write read*
@@ -91,7 +113,7 @@ ruff black isort mypy pyright flake8 pylint bandit pyflakes pycodestyle autopep8
 eslint prettier tsc jest vitest mocha ava tape rollup webpack esbuild stylelint biome standard ts-node tsx | own* | -c=read --config=read -o=write --outfile=write --outdir=write --outDir=write -t=text
 gcc g++ cc c++ clang clang++ tcc gfortran rustc ghc ocamlc javac kotlinc scalac nasm fpc swiftc protoc | own* | -o=write -I=read -L=read -D=text -x=text -W=text -include=read -d=write --out-dir=write --emit=text --edition=text -cp=read -classpath=read --target=text -C=text -wrapper=code -B=read -fplugin=read -T=read -isystem=read
 java lua luajit Rscript julia tclsh guile racket ocaml swift dotnet runghc | own* | -e=inline -cp=read -jar=own -classpath=read
-rustfmt clang-format clang-tidy gofmt shfmt shellcheck yamllint jsonlint markdownlint cloc scc tokei ctags cscope gcov lcov gcovr pkg-config codespell vale typos hadolint taplo checkmake | own* | -o=write -f=own --format=text -i=text -s=text -x=text
+rustfmt clang-format clang-tidy gofmt shfmt shellcheck yamllint jsonlint markdownlint cloc scc tokei ctags cscope gcov lcov gcovr pkg-config codespell vale typos hadolint taplo checkmake xmllint csvcut csvgrep csvlook csvstat csvsort xsv mlr cypress playwright | own* | -o=write -f=own --format=text -i=text -s=text -x=text
 cmake ninja meson ctest | own* | -S=enter -B=write -D=text -G=text -C=enter -E=cmake -R=text -j=text -f=read -P=own --build=write --install=install -L=text
 papermill nbconvert jupyter-nbconvert jupyter-execute sphinx-build doxygen typedoc jsdoc | own* | -p=text --output=own --to=text -b=text
 loopkit | own*
@@ -104,11 +126,11 @@ docker podman nerdctl buildah docker-compose podman-compose lxc vagrant VBoxMana
 psql mysql mariadb mongo mongosh redis-cli cqlsh influx clickhouse-client | text* | | network:works on a data base server
 twine | text* | | publish:publishes a package
 npx bunx pnpx uvx pipx dlx | text* | | network:downloads a package and runs it
-conda mamba micromamba poetry pdm hatch rye gem bundle bundler composer cpan cpanm luarocks opam nvm pyenv rbenv asdf rustup sdkman easy_install nix nix-env nix-shell guix brew port | text* | | install:may download and install packages
-apt apt-get aptitude yum dnf apk pacman zypper snap flatpak dpkg rpm emerge | text* | | system:changes the packages of the system
+conda mamba micromamba rye gem bundle bundler composer cpan cpanm luarocks opam nvm pyenv rbenv asdf rustup sdkman easy_install nix nix-env nix-shell guix brew port | text* | | install:may download and install packages
+apt apt-get apt-cache dpkg-query aptitude yum dnf apk pacman zypper snap flatpak dpkg rpm emerge | text* | | system:changes the packages of the system
 gpg gpg2 pass security secret-tool keyctl age ssh-add ssh-agent ssh-keygen | text* | | secret:works with keys
 history | text* | | unknown:works with the history of the shell
-screen tmux dtach zellij expect autoexpect | text* | | unknown:starts a session in which anything may run
+jupyter jupyter-lab jupyter-notebook mkdocs streamlit flask uvicorn gunicorn screen tmux dtach zellij expect autoexpect | text* | | unknown:starts a session or a server
 dconf gsettings xdg-mime defaults osascript launchctl scutil pmset networksetup csrutil spctl | text* | | system:changes the settings of the system
 strace ltrace gdb lldb perf bpftrace ptrace | text* | | unknown:looks into or changes other processes
 pkill skill snice renice xkill | text* | | signal:ends processes by name, perhaps others' too
@@ -122,6 +144,22 @@ systemctl service rc-service rc-update chkconfig initctl update-rc.d sv s6-svc l
 crontab at batch atd anacron fcron systemd-run atq atrm incrontab | text* | | persist:makes something run later
 mknod | text* | | system:makes a device
 """
+
+
+NEVER = re.compile(r"(?!)")
+_PACKAGES = re.compile(
+    r"(list|show|search|policy|info|depends|-l|-s|-L|-qa|-qi|-ql|--get-selections)\b[\w .:*+=-]*"
+)
+# Uses of programs that only look, where a row says more: the arguments, joined.
+LOOKS: dict[str, re.Pattern[str]] = {
+    "ip": re.compile(r"(-\w+ )*(a|addr|address|r|route|l|link|n|neigh)( (show|list|ls)( \w+)?)?"),
+    "ifconfig": re.compile(r"(-a|\w+)?"), "mount": re.compile(r""), "hostnamectl": re.compile(r"(status)?"),
+    "apt": _PACKAGES, "apt-cache": _PACKAGES, "dpkg": _PACKAGES, "dpkg-query": _PACKAGES, "rpm": _PACKAGES,
+    "brew": _PACKAGES, "gem": _PACKAGES, "conda": re.compile(r"(list|info|env list)\b[\w .-]*"),
+    "rustup": re.compile(r"(show|toolchain list)"), "pyenv": re.compile(r"(version|versions|which \w+)"),
+    "nvm": re.compile(r"(ls|current)"), "history": re.compile(r"\d*"), "mkdocs": re.compile(r"build( [\w-]+)*"),
+    "jupyter": re.compile(r"(nbconvert|execute)( (?!/|\S*\.\./)[\w./-]+)*"),
+}  # fmt: skip
 
 
 @dataclass
@@ -147,8 +185,7 @@ class Spec:
             if len(arg) < 2 or arg[0] != "-" or (arg[1].isdigit() and self.options.get(arg[:2]) is None):
                 operands.append(arg)
             elif arg in self.options and arg not in self.attached:
-                found.append((self.options[arg], todo.pop(0) if todo else ""))
-                found.append(("flag", arg))
+                found += [("flag", arg), (_as_value(self.options[arg]), todo.pop(0) if todo else "")]
             elif arg.startswith("--"):
                 found += self._long(arg, todo)
             else:
@@ -163,12 +200,12 @@ class Spec:
             return [("flag", name), *([("own", given)] if equals else [])]
         if not equals and name not in self.attached:
             given = todo.pop(0) if todo else ""
-        return [("flag", matches[0]), (role, given)]
+        return [("flag", matches[0]), (_as_value(role), given)]
 
     def _short(self, arg: str, todo: list[str]) -> list[tuple[str, str]]:
         name, equals, given = arg.partition("=")
         if name in self.options and equals:
-            return [("flag", name), (self.options[name], given)]
+            return [("flag", name), (_as_value(self.options[name]), given)]
         found = []
         for at in range(1, len(arg)):
             option = f"-{arg[at]}"
@@ -178,7 +215,7 @@ class Spec:
                 rest = arg[at + 1 :]
                 if not rest and option not in self.attached:
                     rest = todo.pop(0) if todo else ""
-                return [*found, (role, rest)]
+                return [*found, (_as_value(role), rest)]
             if arg[at] in "/=~" or MARKS.match(
                 arg[at]
             ):  # no cluster of flags: a value of an option we do not know
@@ -206,6 +243,10 @@ class Spec:
 def spec(operands: str, options: str = "") -> Spec:
     """A row of one's own."""
     return _spec(operands.split(), options.split(), "")
+
+
+def _as_value(role: str) -> str:
+    return "value" if role == "text" else role
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 
 import re
 
-from .places import ANYTHING, FOLDER, HOLE, NAME, NET, SECRET, SOME
+from .places import ALL, ANYTHING, FOLDER, HOLE, NAME, NET, SECRET, SOME
 from .programs import handles, own
 from .walking import Call, Shell
 from .words import plain
@@ -64,7 +64,7 @@ def _git(shell: Shell, call: Call) -> str:
     words = [arg for arg in rest if not arg.startswith("-")]
     for arg in rest:
         option, _, given = arg.partition("=")
-        if option in ("--output", "--output-directory") or (
+        if option in ("--output", "--output-directory", "--directory") or (
             arg.startswith("-o") and verb in ("archive", "format-patch")
         ):
             inner.touch("write", given or (rest[rest.index(arg) + 1 :] or [HOLE])[0])
@@ -81,6 +81,8 @@ def _git(shell: Shell, call: Call) -> str:
             if option != "--ext-diff" and code:
                 inner.fork().code(code)
             inner.note("obscure", option, "ask", "has another program run")
+        if re.match(r"-O.", arg) and verb == "grep":
+            inner.fork().code(arg[2:])
         if SECRET in arg or (NET in arg and verb != "commit"):
             inner.note("secret", "", "refuse", "puts secrets into the repository")
     if verb in _LOOKS:
@@ -122,6 +124,12 @@ def _printed(verb: str, rest: list[str]) -> str:
             if any("git" in arg or "prefix" in arg for arg in rest)
             else NAME
         )
+    if (
+        verb == "ls-files"
+        and all(arg.startswith("-") for arg in rest)
+        and not set(rest) & {"-d", "-o", "-m", "--deleted", "--others", "--modified"}
+    ):
+        return ALL
     if verb in ("ls-files", "ls-tree") or "--name-only" in rest or ("-l" in rest and verb == "grep"):
         return SOME
     return (

@@ -13,7 +13,7 @@ from tree_sitter import Node
 
 from . import words
 from .decisions import Effect, Kind, Policy, Verdict
-from .parsing import Unreadable, joined, oddities, parse, text
+from .parsing import Unreadable, text, understood
 from .places import (
     ANYTHING,
     ENDLESS,
@@ -201,6 +201,8 @@ class Shell:
             elements = found if isinstance(found, list) else [found]
             if match[2] in "@*":
                 return elements
+            if isinstance(found, str) and match[2] != "0":
+                return [HOLE]
             if match[2].isdigit():
                 return elements[int(match[2]) :][:1]
             return [HOLE] if len(set(elements)) > 1 else elements[:1]
@@ -233,10 +235,16 @@ class Shell:
                 found = old + (found if isinstance(found, list) else [found])
             else:
                 found = (old + found)[:_MAX_TEXT]
+        self.indexed(found if isinstance(found, str) else " ".join(found))
         self.vars[name] = found
         from .environment import assigned
 
         assigned(self, name, found if isinstance(found, str) else " ".join(found))
+
+    def indexed(self, found: str) -> None:
+        """Text with a substitution in an index runs it wherever it is computed with, or taken for a variable."""
+        if re.search(r"\w\[.*(\$\(|`)", found, re.S):
+            self.counted_with_value(found)
 
     def counted_with(self, name: str) -> None:
         """A variable within arithmetic: its value is itself computed, indices and substitutions too."""
@@ -265,9 +273,8 @@ class Shell:
             raise Unreadable("calls itself too deep")
         before, shell.stack = shell.stack, (*shell.stack, "code")
         outer, shell.source = shell.source, source
-        source = joined(source)
-        root = parse(source)
-        for why in oddities(MARKS.sub("x", source), root):
+        root, doubts = understood(source)
+        for why in doubts:
             shell.note("obscure", source, "ask", why)
         printed = shell.run(root, stdin)
         shell.stack, shell.source = before, outer
@@ -318,6 +325,11 @@ class Shell:
         """What $(…) prints."""
         source = text(node)
         inner = self.fork()
+        if re.fullmatch(r"\$\(\([\w\s+*/%<>=!&|?:,()-]*\)\)", source):
+            # In a here-document the grammar takes arithmetic for a substitution.
+            for name in re.findall(r"[A-Za-z_]\w*", source):
+                self.counted_with(name)
+            return NAME
         if source.startswith("`") and "\\" in source:
             # Within backquotes a backslash has another meaning, which the tree does not know.
             return self.code(re.sub(r"\\([`$\\])", r"\1", source[1:-1]), shell=inner)

@@ -84,7 +84,7 @@ def _expanded(node: Node, shell: "Shell", *, quoted: bool) -> str:
     ):
         if node.named_child_count and kind == "number":  # a base of its own, as in 16#$x
             return NAME
-        return _unescape(text(node)) if not quoted else text(node)
+        return _plain_word(node, shell, quoted=quoted)
     if kind == "command_name":
         return "".join(_expand(child, shell, quoted=quoted) for child in node.children)
     if kind in ("string", "translated_string"):
@@ -115,6 +115,17 @@ def _expanded(node: Node, shell: "Shell", *, quoted: bool) -> str:
     if quoted:
         return _SPLIT.join(found)
     return _SPLIT.join(_split(part, shell) for part in found)
+
+
+def _plain_word(node: Node, shell: "Shell", *, quoted: bool) -> str:
+    found = text(node)
+    if re.search(r"(?<!\\)(`|\$\()", found):
+        # In some places the grammar leaves a substitution within the word.
+        for inner in re.findall(r"`((?:\\.|[^`\\])*)`", found, re.S):
+            shell.fork().code(re.sub(r"\\([`$\\])", r"\1", inner))
+        shell.unclear(node)
+        return HOLE
+    return found if quoted else _unescape(found)
 
 
 def _inside(node: Node, shell: "Shell") -> str:
@@ -279,7 +290,7 @@ def _variable(node: Node, shell: "Shell") -> list[str]:
     if name.type == "subscript":
         found = shell.lookup(_subscript(name, shell))
     else:
-        found = shell.lookup(text(name).lstrip("$"))
+        found = shell.lookup(text(name))
     if len(children) == 1:
         return found
     operator = "".join(text(child) for child in children[1:] if not child.is_named and text(child) not in "}")
