@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import random
 import re
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -35,6 +36,8 @@ from .problems import Problem, in_range, shown
 Arm = Literal["reasoning", "code", "code-loop", "examples", "examples-loop", "copying"]
 ARMS: tuple[Arm, ...] = get_args(Arm)
 LOOPS = ("code-loop", "examples-loop")
+TEMPERATURE = 0.3
+"""Of all answers but the first and only one: hotter, and the embedded model forgets what it was doing."""
 LIMITS = Limits(seconds=10, memory=512 << 20)
 
 
@@ -130,12 +133,15 @@ def _write(problem: Problem, setting: Setting, *, nearest: bool) -> Callable[...
         if nearest:
             # The nearest comes last, right before the problem: a small model copies best from there.
             examples = prompts.solved(index()(problem.problem, setting.shown)[::-1])
+        wrong = blocking(history)
+        if wrong:  # a fresh look: the examples in another order
+            examples = tuple(random.Random(turn).sample(examples, len(examples)))
 
         async def sample(seed: int, temperature: float) -> str:
             answer = await ask(
                 setting.model,
-                prompts.again(problem.problem, blocking(history)),
-                instructions=prompts.CODE_INSTRUCTIONS,
+                problem.problem,
+                instructions=prompts.code_instructions(wrong),
                 examples=examples,
                 max_tokens=setting.max_tokens,
                 temperature=temperature,
@@ -164,7 +170,7 @@ async def _sampled(sample: Callable[[int, float], Awaitable[str]], count: int, *
 
     async def one(number: int) -> str | Failure:
         try:
-            return await sample(seed + 1000 * number, 0.0 if count == 1 and seed == 0 else 0.6)
+            return await sample(seed + 1000 * number, 0.0 if count == 1 and seed == 0 else TEMPERATURE)
         except Failure as failure:
             return failure
 

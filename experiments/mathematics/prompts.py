@@ -49,9 +49,7 @@ def solved(examples: list[Problem]) -> tuple[tuple[str, str], ...]:
     return tuple((one.problem, one.program) for one in examples)
 
 
-def again(problem: str, blocking: tuple[str, ...]) -> str:
-    """The problem, and what was wrong with the program before.
-
-    It stands at the end, so that what comes before is the same in every turn and need not be read again.
-    """
-    return f"{problem}\n\n(An earlier program was no good: {'; '.join(blocking)}.)" if blocking else problem
+def code_instructions(blocking: tuple[str, ...]) -> str:
+    """What to do, and what was wrong with the program before."""
+    told = f" An earlier program was no good: {'; '.join(blocking)}." if blocking else ""
+    return CODE_INSTRUCTIONS + told

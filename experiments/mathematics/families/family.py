@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from string import Template
 from typing import Literal
@@ -51,22 +51,27 @@ class Family:
     def solution(self, wording: int, parameters: Mapping[str, int | str]) -> str:
         """The source of the program that solves the problem.
 
-        After the imports it reads the numbers off the text, one a line and in the order of the text, each under the
-        words that it stands behind. The rest is the same for the whole family. A small model copies words better than
-        it picks numbers, and so picks the number that it has just copied.
+        After the imports it reads the numbers off the text, in the order of the text, each under the words that it
+        stands behind; numbers that are written as one, such as 5^31 or a point, go together. The rest is the same for
+        the whole family. A small model copies words better than it picks numbers, and picks the ones just copied.
         """
-        text = self._wording(wording)
-        places = {match["named"] or match["braced"]: match for match in Template.pattern.finditer(text)}
-        taken = [name for name in (*places, *parameters) if re.search(rf"\b{name}\b", self.program)]
-        lines = []
-        for name in dict.fromkeys(taken):
-            if name in places:
-                words = text[: places[name].end()].split(" ")[-_WORDS_BEFORE - 1 :]
-                lines.append(f"# {' '.join(words)}")
-            lines.append(f"{name} = ${name}")
+        words = self._wording(wording).split(" ")
+        lines, known, end = [], set(), 0
+        for start, end in _pieces(words):
+            piece = " ".join(words[start:end])
+            names = [name for name in dict.fromkeys(_names(piece)) if name not in known and self._uses(name)]
+            if names:
+                known.update(names)
+                before = words[max(0, start - _WORDS_BEFORE) : start]
+                lines.append(f"# {' '.join([*before, piece[: _end_of(names[-1], piece)]])}")
+                lines.append(f"{', '.join(names)} = {', '.join(f'${name}' for name in names)}")
+        lines += [f"{name} = ${name}" for name in parameters if name not in known and self._uses(name)]
         given = self._filled("\n".join(lines), parameters)
         imports, gap, rest = self.program.rstrip().rpartition("\n\n")
         return f"{imports}{gap}{given}\n{rest}"
+
+    def _uses(self, name: str) -> bool:
+        return re.search(rf"\b{name}\b", self.program) is not None
 
     def _wording(self, number: int) -> str:
         if not 0 <= number < len(self.wordings):
@@ -80,3 +85,22 @@ class Family:
             raise ValueError(
                 f"{self.name}: parameter {error} is missing, got {sorted(parameters)}"
             ) from error
+
+
+def _pieces(words: list[str]) -> Iterator[tuple[int, int]]:
+    """The text in pieces, as first word and word after the last: single words, and what stands within parentheses."""
+    start = depth = 0
+    for number, word in enumerate(words, start=1):
+        depth += word.count("(") - word.count(")")
+        if depth <= 0:
+            yield start, number
+            start, depth = number, 0
+
+
+def _names(piece: str) -> list[str]:
+    return [match["named"] or match["braced"] for match in Template.pattern.finditer(piece)]
+
+
+def _end_of(name: str, piece: str) -> int:
+    ends = [m.end() for m in Template.pattern.finditer(piece) if (m["named"] or m["braced"]) == name]
+    return ends[0]

@@ -1,13 +1,14 @@
 """The arms, from the prompt to the verdict, with scripted and simulated models; grading, and what is measured."""
 
 import ast
-from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.models.function import FunctionModel
 
 from experiments.mathematics import Params, problems, run
 from experiments.mathematics.arms import (
@@ -28,8 +29,6 @@ from experiments.mathematics.arms import (
 from experiments.mathematics.grading import PRELOAD, equal
 from experiments.mathematics.measures import libraries, measure, summary
 from experiments.mathematics.problems import Problem, generate, shipped, shown
-from loopkit.models import resolve
-from loopkit.models.simulated import POLICIES
 from loopkit.sandbox import Sandbox
 from loopkit.store import Store
 from loopkit.verdict import Failure
@@ -44,34 +43,30 @@ def sandbox():
     box.close()
 
 
-@pytest.fixture
-def scripted(monkeypatch) -> Callable[..., SimpleNamespace]:
-    """A model that gives these answers in turn, the last one for ever; it keeps the prompts it saw."""
+def scripted(*answers: str) -> SimpleNamespace:
+    """A model that gives these answers in turn, the last one for ever; it keeps what it was told each time."""
+    told: list[str] = []
 
-    def make_model(*answers: str) -> SimpleNamespace:
-        prompts: list[str] = []
+    def answer(messages, info):
+        told.append(f"{messages[-1].instructions}\n{messages[-1].parts[-1].content}")
+        return ModelResponse(
+            parts=[TextPart(answers[min(len(told), len(answers)) - 1])], finish_reason="stop"
+        )
 
-        def policy(request):
-            prompts.append(request.prompt)
-            return answers[min(len(prompts), len(answers)) - 1]
-
-        monkeypatch.setitem(POLICIES, "scripted", policy)
-        return SimpleNamespace(model=resolve("simulated:scripted"), prompts=prompts)
-
-    return make_model
+    return SimpleNamespace(model=FunctionModel(answer), told=told)
 
 
-async def played(arm, answers, sandbox, scripted, problem=SEVEN, **setting):
+async def played(arm, answers, sandbox, problem=SEVEN, **setting):
     script = scripted(*answers)
     loop = make(arm, problem, Setting(model=script.model, sandbox=sandbox, **setting))
-    return await loop.run(problem.problem), script.prompts
+    return await loop.run(problem.problem), script.told
 
 
 GOOD, ALSO_GOOD = "print(21 // 3)", "n = 21\nprint(n // 3)"
 
 
-async def test_a_loop_ends_when_two_programs_agree(sandbox, scripted):
-    outcome, prompts = await played("code-loop", [GOOD, ALSO_GOOD], sandbox, scripted)
+async def test_a_loop_ends_when_two_programs_agree(sandbox):
+    outcome, prompts = await played("code-loop", [GOOD, ALSO_GOOD], sandbox)
     assert (outcome.stopped_by.gate, len(outcome.history), outcome.best.observation.answer) == (
         "Threshold",
         2,
@@ -81,8 +76,8 @@ async def test_a_loop_ends_when_two_programs_agree(sandbox, scripted):
     assert len(prompts) == 2
 
 
-async def test_one_program_without_the_loop_is_enough(sandbox, scripted):
-    outcome, prompts = await played("code", [GOOD], sandbox, scripted)
+async def test_one_program_without_the_loop_is_enough(sandbox):
+    outcome, prompts = await played("code", [GOOD], sandbox)
     assert (outcome.best.observation.answer, len(prompts)) == ("7", 1)
 
 
@@ -97,37 +92,37 @@ async def test_one_program_without_the_loop_is_enough(sandbox, scripted):
         ("print('7' * 300)", "no answer", "300 characters"),
     ],
 )
-async def test_what_went_wrong_is_typed_and_told_to_the_next_turn(sandbox, scripted, bad, kind, told):
-    outcome, prompts = await played("code-loop", [bad, GOOD, ALSO_GOOD], sandbox, scripted)
+async def test_what_went_wrong_is_typed_and_told_to_the_next_turn(sandbox, bad, kind, told):
+    outcome, prompts = await played("code-loop", [bad, GOOD, ALSO_GOOD], sandbox)
     assert outcome.history[0].error.kind == kind and outcome.history[0].error.typed
     assert told in prompts[1] and told not in prompts[0]
     assert (outcome.stopped_by.gate, outcome.best.observation.answer) == ("Threshold", "7")
 
 
-async def test_a_value_out_of_range_and_an_unused_number_are_told(sandbox, scripted):
-    outcome, prompts = await played("code-loop", ["print(7.5)", GOOD, GOOD], sandbox, scripted)
+async def test_a_value_out_of_range_and_an_unused_number_are_told(sandbox):
+    outcome, prompts = await played("code-loop", ["print(7.5)", GOOD, GOOD], sandbox)
     assert "not one integer from 0 to 999" in prompts[1]
     assert "does not use 21, 3" in prompts[1]
     assert outcome.best.observation.answer == "7"
 
 
-async def test_the_best_is_delivered_when_no_two_agree(sandbox, scripted):
+async def test_the_best_is_delivered_when_no_two_agree(sandbox):
     answers = ["print(21 // 3)", "print(21 + 3)", "print(5)"]
-    outcome, _ = await played("code-loop", answers, sandbox, scripted, max_iterations=3)
+    outcome, _ = await played("code-loop", answers, sandbox, max_iterations=3)
     assert (outcome.stopped_by.gate, outcome.best.observation.answer) == ("MaxIterations", "7")
 
 
-async def test_of_several_samples_the_most_common_answer_counts(sandbox, scripted):
+async def test_of_several_samples_the_most_common_answer_counts(sandbox):
     answers = ["print(9)", GOOD, "print(", ALSO_GOOD, "1/0"]
-    outcome, _ = await played("code", answers, sandbox, scripted, samples=5)
+    outcome, _ = await played("code", answers, sandbox, samples=5)
     assert outcome.best.observation.answer == "7"
     assert outcome.best.score == pytest.approx(2 / 5)
     assert outcome.best.candidate.lost == ("malformed",)
     assert [why.partition(":")[0] for why in outcome.best.observation.failed] == ["crashed"]
 
 
-async def test_samples_that_are_all_of_no_use_are_a_failure(sandbox, scripted):
-    outcome, _ = await played("code", ["print("], sandbox, scripted, samples=3)
+async def test_samples_that_are_all_of_no_use_are_a_failure(sandbox):
+    outcome, _ = await played("code", ["print("], sandbox, samples=3)
     assert outcome.best is None and outcome.history[-1].error.kind == "malformed"
 
 
