@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from loopkit import cli_flow
+from loopkit import cli_flow, cli_sandbox
 
 if TYPE_CHECKING:
     from loopkit.batch.runner import BatchOutcome
@@ -33,7 +33,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="loopkit",
         description="Understand, run and trust agent loops.",
-        epilog="`loopkit batch --help` and `loopkit flow --help` have examples and exit codes. Notebooks: `make lab`.",
+        epilog="`loopkit batch --help`, `loopkit flow --help` and `loopkit sandbox --help` have examples and exit codes. Notebooks: `make lab`.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     batch = commands.add_parser(
@@ -53,9 +53,12 @@ def main(argv: list[str] | None = None) -> int:
     )
     batch.add_argument("--workers", type=int, help="notebooks at a time (default: 2, or 1 on a single core)")
     cli_flow.add(commands)
+    cli_sandbox.add(commands)
     args = parser.parse_args(argv)
     if args.command == "flow":
         return cli_flow.main(args, _ended_by_sigterm)
+    if args.command == "sandbox":
+        return cli_sandbox.main(args, _ended_by_sigterm)
     if args.workers is not None and args.workers < 1:
         parser.error(f"--workers must be >= 1, got {args.workers}")
     return _batch(args, sys.argv[1:] if argv is None else argv)

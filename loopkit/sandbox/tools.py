@@ -1,7 +1,6 @@
 """An agent's seven tools over a sandbox's folder: python, read, write, edit, glob, grep and shell.
 
-    judge = functools.partial(shell.judge, folder="work")
-    async with Sandbox(folder="work") as box, Workbench(sandbox=box, judge=judge) as bench:
+    async with Sandbox(folder="work") as box, Workbench(sandbox=box) as bench:
         agent = Agent(model, tools=bench.tools())
 
 All of it happens inside the sandbox. What goes wrong is a typed error for the model; only a broken sandbox raises.
@@ -12,9 +11,11 @@ import shlex
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
+from . import shell
 from .answers import (
     ToolError,
     ToolResult,
@@ -52,20 +53,21 @@ class Decision(Protocol):
 class Workbench:
     """The tools, with what they remember: Python's variables, the shell's folder and variables, the files read.
 
-    `sandbox` must have a folder. `judge` is asked about each shell command, with a `cd` before it where the shell is
-    further down; what it says "ask" to is put to `approve(command, decision)`, else an error. Close it, or `async with`.
+    `sandbox` must have a folder. `judge` (`shell.judge`, for its folder) is asked about each shell command, with a `cd`
+    before it where the shell is further down; what it says "ask" to is put to `approve(command, decision)`, else an error. Close it, or `async with`.
     """
 
     def __init__(
         self,
         *,
         sandbox: Sandbox,
-        judge: Callable[[str], Decision],
+        judge: Callable[[str], Decision] | None = None,
         approve: Callable[[str, Decision], Awaitable[bool]] | None = None,
     ) -> None:
         if sandbox.folder is None:
             raise ValueError("the tools need a folder to share: make the sandbox with Sandbox(folder=…)")
-        self._box, self._judge, self._approve = sandbox, judge, approve
+        self._box, self._approve = sandbox, approve
+        self._judge = judge or partial(shell.judge, folder=sandbox.folder)
         self._session: Session | None = None
         self._sessions = AsyncExitStack()
         self._python_lock, self._shell_lock = asyncio.Lock(), asyncio.Lock()
