@@ -86,7 +86,7 @@ async def test_one_program_without_the_loop_is_enough(sandbox):
     [
         ("1/0", "crashed", "ZeroDivisionError"),
         ("print(", "malformed", "not Python"),
-        (" ", "empty", "nothing"),
+        (" ", "empty", "answered with nothing"),
         ("# x", "empty", "no program"),
         ("x = 21 // 3", "no answer", "printed nothing"),
         ("print('7' * 300)", "no answer", "300 characters"),

@@ -54,13 +54,14 @@ def test_each_wording_states_every_number_that_the_program_needs(family):
     assert needed
     for number, wording in enumerate(family.wordings):
         assert needed <= set(Template(wording).get_identifiers()), wording
-        # Each is read off under the words before it, the last of which is its value.
-        solution = family.solution(number, parameters)
-        for name in needed:
-            value = str(parameters[name])
-            assert re.search(
-                rf"^# .*(?<!\d){re.escape(value)}\n{name} = {re.escape(value)}$", solution, re.MULTILINE
-            )
+        # Each is read off under the words before it, of which it is the last: alone, or with its neighbours.
+        read_off = re.findall(r"^# (.*)\n(.*) = (.*)$", family.solution(number, parameters), re.MULTILINE)
+        assert needed == {name for _, names, _ in read_off for name in names.split(", ")} & needed
+        for words, names, values in read_off:
+            taken = [str(parameters[name]) for name in names.split(", ")]
+            assert values == ", ".join(taken)
+            stated = re.findall(r"\d+", words)[-len(taken) :]
+            assert stated == [value.lstrip("-") for value in taken], (words, values)
 
 
 @each_family
