@@ -169,7 +169,8 @@ def _sqlite(shell: Shell, call: Call) -> str:
         elif role == "read":
             shell.touch("read", arg)
     for code in re.findall(r"^\s*\.(?:shell|system)\s+(.*)$|\|\s*([^|'\"]*)$", text, re.M):
-        shell.fork().code("".join(code)) if "".join(code) and re.search(r"^\s*\.", text, re.M) else None
+        if "".join(code) and re.search(r"^\s*\.", text, re.M):
+            shell.fork().code("".join(code))
     if re.search(
         r"^\s*\.(shell|system|output|once|import|load|read|excel|edit|log|clone|save|backup|restore|open|archive|ar|cd|dump-to)\b|load_extension|writefile|readfile|\battach\b|\bedit\(|copy\b.*\bto\b|install\b|httpfs",
         text,

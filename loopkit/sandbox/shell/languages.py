@@ -6,28 +6,50 @@ They are not read: what could reach out of them is looked for, and then asked ab
 import re
 
 from . import printing
-from .places import ANYTHING, HOLE
+from .places import ANYTHING, HOLE, secret
 from .programs import handles, own, script
 from .walking import Call, Shell
 from .words import plain
 
+# What could reach out of a program, by language; in others everything could.
 _REACHES_OUT = {
-    "perl": r"\b(system|exec|qx|open|opendir|sysopen|unlink|rmdir|rename|mkdir|fork|kill|socket|syscall|eval|do|dump|link|symlink|chmod|chown|truncate|utime|glob|readpipe|chdir|chroot|require|dbmopen|pipe)\b"
-    r"|`|\bENV\b|\buse\s+(?!strict|warnings|utf8|List::|Scalar::|POSIX|Data::Dumper|JSON::PP|Time::|feature|v?5|integer|bigint|Text::|Encode|constant|open\b)|<[^<>=\s]*[*/|][^<>]*>|(?<![\w$@%])s(\W)(?:(?!\1).){0,200}\1(?:(?!\1).){0,200}\1\w*e|&\s*\$|->\s*\$|&\s*\{|\*\{|\(\?\??\{|\$\{\^|@\{?ARGV",
-    "ruby": r"`|%x|\b(system|exec|spawn|fork|eval|instance_eval|class_eval|send|__send__|public_send|method|open|popen\w*|load|require_relative|syscall|trap|File|IO|Dir|FileUtils|Kernel|Process|ObjectSpace|Open3|PTY|Socket|TCPSocket|Net|URI|ENV|binding|const_get|Object|at_exit|autoload|Marshal|Fiddle|Pathname|Shellwords)\b|\brequire\b(?!\s*\(?['\"](json|csv|set|date|time|yaml|digest|bigdecimal|prime|pp|securerandom|erb|strscan|matrix|benchmark)['\"])",
-    "node": r"\b(eval|Function|constructor|child_process|globalThis|global|module|import|Reflect|Proxy|WebAssembly|fetch|XMLHttpRequest|WebSocket|Deno|Bun|Worker|__proto__|prototype|binding|dlopen|mainModule|vm|net|http|https|http2|tls|dgram|cluster|worker_threads|repl|inspector)\b|\bprocess\b(?!\.(argv|version|versions|platform|arch|stdout|stderr|memoryUsage|uptime|hrtime|cwd|exit|exitCode|stdin|pid)\b)|\\[xu]|\brequire\b(?!\s*\(\s*['\"](\./[^'\"]*|path|util|os|url|querystring|assert|crypto|fs|events|stream|perf_hooks|string_decoder|readline|node:(path|util|os|url|assert|crypto|fs|events))['\"]\s*\))"
-    r"|\b(write\w*|append\w*|unlink\w*|rm|rmSync|rmdir\w*|rename\w*|copy\w*|cp|cpSync|chmod\w*|chown\w*|symlink\w*|link\w*|truncate\w*|mkdir\w*|mkdtemp\w*|create\w*Stream|open|openSync|utimes\w*|promises)\s*[(\[]|\[\s*['\"`]|\bthis\s*\[|`[^`]*\$\{[^}]*(require|process)",
+    "perl": (
+        r"\b(system|exec|qx|open|opendir|sysopen|unlink|rmdir|rename|mkdir|fork|kill|socket|syscall|eval|do|dump|link"
+        r"|symlink|chmod|chown|truncate|utime|glob|readpipe|chdir|chroot|require|dbmopen|pipe|ENV)\b|`|&\s*[${]|->\s*\$"
+        r"|\buse\s+(?!strict|warnings|utf8|List::|Scalar::|POSIX|Data::Dumper|JSON::PP|Time::|feature|v?5|integer|bigint"
+        r"|Text::|Encode|constant)|<[^<>=\s]*[*/|][^<>]*>|\*\{|\(\?\??\{|\$\{\^|@\{?ARGV"
+        r"|(?<![\w$@%])s(\W)(?:(?!\2).){0,200}\2(?:(?!\2).){0,200}\2\w*e"  # s///e
+    ),
+    "ruby": (
+        r"`|%x|\b(system|exec|spawn|fork|eval|instance_eval|class_eval|send|__send__|public_send|method|open|popen\w*|load"
+        r"|require_relative|syscall|trap|File|IO|Dir|FileUtils|Kernel|Process|ObjectSpace|Open3|PTY|Socket|TCPSocket|Net"
+        r"|URI|ENV|binding|unsafe_load\w*|const_get|Object|at_exit|autoload|Marshal|Fiddle|Pathname|Shellwords)\b"
+        r"|\brequire\b(?!\s*\(?['\"](json|csv|set|date|time|yaml|digest|bigdecimal|prime|pp|securerandom|erb)['\"])"
+    ),
+    "node": (
+        r"\b(eval|Function|constructor|child_process|globalThis|global|module|import|Reflect|Proxy|WebAssembly|fetch"
+        r"|XMLHttpRequest|WebSocket|Deno|Bun|Worker|__proto__|prototype|binding|dlopen|mainModule|vm|net|http|https|http2"
+        r"|tls|dgram|cluster|worker_threads|repl|inspector|promises)\b|\\[xu]|\[\s*['\"`]|\bthis\s*\["
+        r"|\bprocess\b(?!\.(argv|version|versions|platform|arch|stdout|stderr|memoryUsage|uptime|hrtime|cwd|exit"
+        r"|exitCode|stdin|pid)\b)|`[^`]*\$\{[^}]*(require|process)"
+        r"|\brequire\b(?!\s*\(\s*['\"](\./[^'\"]*|(node:)?(path|util|os|url|assert|crypto|fs|events|querystring"
+        r"|stream|perf_hooks|string_decoder|readline))['\"]\s*\))|readFile(Sync)?\((?!\s*['\"])"
+        r"|(?<!stdout\.)(?<!stderr\.)\b(write\w*|append\w*|unlink\w*|rm|rmSync|rmdir\w*|rename\w*|copy\w*|cp|cpSync"
+        r"|chmod\w*|chown\w*|symlink\w*|link\w*|truncate\w*|mkdir\w*|mkdtemp\w*|create\w*Stream|open|openSync|utimes\w*)"
+        r"\s*[(\[]"
+    ),
 }
-_REACHES_OUT["php"] = r"."
-
-
+# A command that is given to one of the functions that run it, spelled out.
+_RUN = re.compile(
+    r"\b(?:system|exec|execSync|spawn|spawnSync|popen|qx)\s*[({]?\s*"
+    r"(?:'([^']*)'|\"((?:\\.|[^\"])*)\"|\{([^}]*)\})|`([^`]*)`"
+)
 _MAX_LENGTH = 4_000
 
 
-def snippet(shell: Shell, interpreter: str, code: str, args: list[str]) -> None:
-    """Look a program in one of these languages over; gives nothing."""
+def snippet(shell: Shell, interpreter: str, code: str, args: list[str]) -> str:
+    """Look a program in one of these languages over."""
     language = {"nodejs": "node", "deno": "node", "bun": "node", "tsx": "node"}.get(interpreter, interpreter)
-    pattern = _REACHES_OUT.get(language, ".")
     for arg in args:
         own(shell, arg)
     if ANYTHING.search(code):
@@ -35,30 +57,15 @@ def snippet(shell: Shell, interpreter: str, code: str, args: list[str]) -> None:
     if len(code) > _MAX_LENGTH:
         shell.note("obscure", "", "ask", f"runs more than {_MAX_LENGTH} letters of {language}")
         return HOLE
-    match = re.search(pattern, code, re.S)
-    if (
-        language == "node"
-        and match
-        and match.group().startswith("write")
-        and re.search(r"process\.std(out|err)\.write", code)
-    ):
-        match = re.search(pattern, re.sub(r"process\.std(out|err)\.write", "print", code), re.S)
+    match = re.search(_REACHES_OUT.get(language, "."), code, re.DOTALL)
     if match:
-        shell.note(
-            "obscure",
-            match.group(),
-            "ask",
-            f"runs {language} code that may reach out ({plain(match.group())[:30]!r})",
-        )
-    for inner in re.findall(
-        r"\b(?:system|exec|execSync|spawn|spawnSync|popen|qx)\s*[({]?\s*(?:'([^']*)'|\"((?:\\.|[^\"])*)\"|\{([^}]*)\})|`([^`]*)`",
-        code,
-    ):
+        what = plain(match.group())[:30]
+        shell.note("obscure", what, "ask", f"runs {language} code that may reach out ({what!r})")
+    for inner in _RUN.findall(code):
         shell.fork().code("".join(inner))
-    for quoted in re.findall(r"['\"]((?:/|~|\.\./)[^'\"\s]*)['\"]", code):
-        own(shell, quoted.replace("~", "\ue007", 1) if quoted.startswith("~") else quoted)
-    for path in re.findall(r"readFile(?:Sync)?\(\s*(?!['\"])", code):
-        shell.note("read", path, "ask", "reads a file, it is not known which")
+    for quoted in re.findall(r"['\"]([^'\"\s]+)['\"]", code):
+        if quoted.startswith(("/", "~", "../")) or secret(shell.place(quoted)):
+            shell.touch("read", quoted)
     return HOLE
 
 

@@ -112,7 +112,8 @@ def _raw(shell: Shell, call: Call) -> str:
     ):
         shell.note("network", words, "refuse", "sends its input away")
     for arg in call.args:
-        own(shell, arg) if "://" not in arg else None
+        if "://" not in arg:
+            own(shell, arg)
     shell.note("network", words, "ask", "reaches the network")
     return NET
 

@@ -6,6 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 from itertools import pairwise
 
+import tree_sitter_bash
 from tree_sitter import Language, Node, Parser
 
 from .places import HOLE, MARKS
@@ -32,10 +33,8 @@ class Unreadable(Exception):
 
 
 @functools.cache
-def _parser() -> Parser:
-    import tree_sitter_bash
-
-    return Parser(Language(tree_sitter_bash.language()))
+def _bash() -> Language:
+    return Language(tree_sitter_bash.language())
 
 
 def parse(source: str) -> Node:
@@ -44,7 +43,7 @@ def parse(source: str) -> Node:
         raise Unreadable(f"is longer than {MAX_LENGTH} characters")
     if _nesting(source) > _MAX_DEPTH:
         raise Unreadable("is nested too deep")
-    root = _parser().parse(_UNUSUAL.sub(_spelled, source).encode("ascii")).root_node
+    root = Parser(_bash()).parse(_UNUSUAL.sub(_spelled, source).encode("ascii")).root_node
     if _depth(root) > _MAX_DEPTH:
         raise Unreadable("is nested too deep")
     return root

@@ -13,6 +13,8 @@ from .words import plain
 
 Handler = Callable[[Shell, Call], str]
 HANDLERS: dict[str, Handler] = {}
+# python3.11, gcc-12, mkfs.ext4
+_VERSION = re.compile(r"-?\d[\d.]*$|(?<=^mkfs)\.\w+$")
 _BIN = {
     ("bin",),
     ("sbin",),
@@ -59,18 +61,16 @@ def invoke(shell: Shell, call: Call) -> str:
 
 
 def by_name(shell: Shell, call: Call) -> str:
-    handler, name = HANDLERS.get(call.name), call.name
-    spec = table().get(name) or table().get(re.sub(r"(\.\w+|-?\d[\d.]*)$", "", name))
-    if handler is None and spec is None:
-        handler = HANDLERS.get(re.sub(r"-?[\d.]+$", "", name))
+    name = call.name
+    plainly = name if name in HANDLERS or name in table() else _VERSION.sub("", name)
+    handler, spec = HANDLERS.get(plainly), table().get(plainly)
     if handler is None and spec is None:
         shell.note("unknown", name, "ask", f"runs {plain(name)!r}, a program that is not known here")
         for arg in call.args:
             own(shell, arg)
         return printing.carried(call.stdin)
-    if call.args in (["--version"], ["--help"], ["-V"]) or LOOKS.get(name, NEVER).fullmatch(
-        " ".join(call.args)
-    ):
+    looks = LOOKS.get(name, NEVER).fullmatch(" ".join(call.args))
+    if looks or call.args in (["--version"], ["--help"], ["-V"]):
         return NAME
     return handler(shell, call) if handler is not None else by_row(shell, call, spec)
 
@@ -78,7 +78,7 @@ def by_name(shell: Shell, call: Call) -> str:
 def by_path(shell: Shell, call: Call) -> str:
     place, base = shell.place(call.name), call.name.rsplit("/", 1)[-1]
     written = str(place) in shell.shared.files
-    known = base in HANDLERS or base in table() or re.sub(r"[\d.]+$", "", base) in HANDLERS
+    known = {base, _VERSION.sub("", base)} & {*HANDLERS, *table()}
     installed = place.parts[-2:-1] in (("bin",), (".bin",), ("Scripts",)) or base in ("gradlew", "mvnw")
     of_the_folder = place.base == "folder" and installed and known and not written
     if of_the_folder or (place.base == "root" and place.parts[:-1] in _BIN):
@@ -124,11 +124,7 @@ def interpret(shell: Shell, interpreter: str, text: str, args: list[str], stdin:
 
 def own(shell: Shell, arg: str) -> None:
     """An argument of a program of the folder: text, unless it names a path elsewhere, or a host."""
-    word = (
-        arg.split("=", 1)[1]
-        if re.match(r"-{0,2}[\w.-]+=", arg)
-        else re.sub(r"^-[A-Za-z](?=[/\ue007])", "", arg)
-    )
+    word = re.sub(r"^(-{0,2}[\w.-]+=|-[A-Za-z](?=[/\ue007]))", "", arg)
     if re.match(r"[a-z][a-z0-9+.-]*://", word) and not word.startswith("file://"):
         shell.note("network", word, "ask", "is given an address of the network")
         return
@@ -155,13 +151,8 @@ def by_row(shell: Shell, call: Call, spec: Spec) -> str:
             shell.note("obscure", arg, "ask", "gives a command to the pager")
         elif role == "read":
             place = shell.touch("read", arg)
-            printed.append(
-                call.stdin
-                if arg == "-"
-                else SECRET
-                if secret(place) and place.base != "folder"
-                else contents(shell, place)
-            )
+            hidden = secret(place) and place.base != "folder"
+            printed.append(call.stdin if arg == "-" else SECRET if hidden else contents(shell, place))
             sources.append(place)
         elif role in ("write", "enter"):
             place = shell.touch("write", arg)
@@ -181,14 +172,10 @@ def by_row(shell: Shell, call: Call, spec: Spec) -> str:
             own(shell, arg)
     _special(shell, call)
     for kind, reason in spec.traits.items():
-        if kind != "out":
-            sends = kind == "network" and any(SECRET in part for part in [call.stdin, *call.args])
-            shell.note(
-                kind,
-                plain(name),
-                "refuse" if sends else VERDICTS[kind],
-                "sends secrets away" if sends else reason,
-            )
+        if kind == "network" and any(SECRET in part for part in [call.stdin, *call.args]):
+            shell.note(kind, plain(name), "refuse", "sends secrets away")
+        elif kind != "out":
+            shell.note(kind, plain(name), VERDICTS[kind], reason)
     return _printed(shell, call, spec.traits.get("out", ""), "".join(printed) if printed else None)
 
 
@@ -240,16 +227,10 @@ def _printed(shell: Shell, call: Call, out: str, read: str | None) -> str:
     if known is not None:
         return known
     if call.name in ("ls", "dir", "vdir", "tree"):
-        names = [arg for arg in call.args if not arg.startswith("-")]
-        return (
-            "\n".join(name if any(glob in name for glob in GLOBS) else ALL for name in names) + "\n"
-            if names
-            else ALL
-        )
+        names = [arg for arg in call.args if not arg.startswith("-")] or ["."]
+        return "\n".join(name if any(glob in name for glob in GLOBS) else ALL for name in names)
     if out == "some":
-        return (
-            SOME if call.name not in ("grep", "egrep", "fgrep", "rg", "ag", "zgrep") else _grepped(call, read)
-        )
+        return _grepped(call, read)
     if out == "pass" and call.name in ("head", "tail"):
         return printing.narrowed(given).replace(ENDLESS, HOLE)
     return printing.narrowed(given) if out == "pass" and given else printing.carried(given)

@@ -23,6 +23,7 @@ def snippet(shell: Shell, source: str, args: list[str], stdin: str) -> str:
     """Read a program and note what it does; gives what it prints, as far as known."""
     for arg in args:
         own(shell, arg)
+    source = source.replace(NAME, "_0")  # a plain word, or a number, within the program
     if ANYTHING.search(source):
         shell.run_unknown(source)
         return HOLE

@@ -84,7 +84,7 @@ def _subshell(shell: Shell, node: Node, stdin: str) -> str:
 
 def _compound(shell: Shell, node: Node, stdin: str) -> str:
     if node.children and node.children[0].type == "((":
-        words._arithmetic(node, shell)
+        words.arithmetic(node, shell)
         for part in re.findall(r"([A-Za-z_]\w*)\s*(?:[-+*/%]|<<|>>)?=(?!=)", text(node)):
             shell.assign(part, NAME)
         return ""
@@ -94,16 +94,12 @@ def _compound(shell: Shell, node: Node, stdin: str) -> str:
 def _if(shell: Shell, node: Node, stdin: str) -> str:
     """Every branch may be taken, or none."""
     printed, branches, here = [], [], shell
-    chosen = None
     for child in node.children:
         if child.type in ("then", "elif_clause", "else_clause"):
-            chosen = shell.fork()
-            branches.append(chosen)
-            here = chosen
-        if child.type in ("elif_clause", "else_clause"):
-            printed.append(
-                _if(here, child, stdin) if child.type == "elif_clause" else run_all(here, child, stdin)
-            )
+            here = shell.fork()
+            branches.append(here)
+        if child.type == "elif_clause":
+            printed.append(_if(here, child, stdin))
         elif child.is_named:
             printed.append(run(here, child, stdin))
     for branch in branches:
@@ -116,9 +112,10 @@ def _case(shell: Shell, node: Node, stdin: str) -> str:
     for child in node.named_children:
         if child.type == "case_item":
             branches.append(branch := shell.fork())
-            for part in child.named_children:
-                value = child.children and part in child.children_by_field_name("value")
-                printed.append("" if value and branch.value(part) is not None else run(branch, part, stdin))
+            patterns = child.children_by_field_name("value")
+            for pattern in patterns:
+                branch.value(pattern)
+            printed += [run(branch, part, stdin) for part in child.named_children if part not in patterns]
         elif child.type != "comment":
             shell.value(child)
     for branch in branches:
@@ -139,7 +136,8 @@ def _for(shell: Shell, node: Node, stdin: str) -> str:
         # A name that came out of a pattern may look like anything, but leads nowhere else.
         shell.assign(text(variable), item)
         printed.append(_turn(shell, body, stdin))
-    shell.merge(before) if not items else None
+    if not items:
+        shell.merge(before)
     return "".join(printed)
 
 
@@ -220,7 +218,8 @@ def _assigned(shell: Shell, node: Node) -> tuple[str, str | list[str]]:
         if index is not None:
             shell.counted_with_value(shell.value(index))
         inner = name.child_by_field_name("name")
-        shell.value(given) if given is not None else None
+        if given is not None:
+            shell.value(given)
         return text(inner) if inner is not None else "_", HOLE
     if given is None:
         return text(name), ""
@@ -328,7 +327,7 @@ _WORDS = {
 }  # fmt: skip
 _STATEMENTS: dict[str, Callable[[Shell, Node, str], str]] = {
     "program": run_all, "do_group": run_all, "compound_statement": _compound, "list": _statement_list,
-    "pipeline": _pipeline, "subshell": _subshell, "negated_command": run_all, "if_statement": _if,
+    "pipeline": _pipeline, "subshell": _subshell, "negated_command": run_all, "else_clause": run_all, "if_statement": _if,
     "case_statement": _case, "for_statement": _for, "while_statement": _while, "c_style_for_statement": _c_style_for,
     "function_definition": _function, "test_command": _test, "variable_assignment": _assignment,
     "variable_assignments": run_all, "declaration_command": _declaration, "unset_command": _unset,

@@ -2,7 +2,7 @@
 
 import re
 
-from .places import ALL, ANYTHING, FOLDER, HOLE, NAME, NET, SECRET, SOME
+from .places import ALL, ANYTHING, FOLDER, HOLE, HOME, NAME, NET, SECRET, SOME
 from .programs import handles, own
 from .walking import Call, Shell
 from .words import plain
@@ -27,13 +27,21 @@ _REACHES = {
     "send-pack", "instaweb", "imap-send", "credential", "maintenance",
 }  # fmt: skip
 _SAFE_KEYS = re.compile(
-    r"(user|color|advice|init|column|log|diff\.(?!external)|status|branch|push|pull|merge\.(?!.*driver)|rebase|fetch|tag|blame|core\.(quotepath|autocrlf|eol|filemode|ignorecase|abbrev|longpaths|whitespace|safecrlf|symlinks|logallrefupdates)|commit\.(?!template)|gc|format|i18n|apply|versionsort|safe\.directory|feature|index|pack|grep|help|rerere|stash|worktree|submodule\.recurse|pager\.\w+$)",
-    re.I,
+    r"(user|color|advice|init|column|log|diff\.(?!external)|status|branch|push|pull|merge\.(?!.*driver)|rebase|fetch"
+    r"|tag|blame|commit\.(?!template)|gc|format|i18n|apply|versionsort|safe\.directory|feature|index|pack|grep|help"
+    r"|rerere|stash|worktree|submodule\.recurse|core\.(quotepath|autocrlf|eol|filemode|ignorecase|abbrev|longpaths"
+    r"|whitespace|safecrlf|symlinks|logallrefupdates))",
+    re.IGNORECASE,
 )
 _CODE_KEYS = re.compile(
-    r"alias\.|core\.(pager|editor|sshcommand|fsmonitor|askpass|gitproxy)|diff\.external|.*\.(textconv|command|cmd|driver|clean|smudge|process|helper|program)$|pager\.|sequence\.editor|gpg\.|interactive\.|credential\.|uploadpack\.",
-    re.I,
+    r"alias\.|core\.(pager|editor|sshcommand|fsmonitor|askpass|gitproxy)|diff\.external|pager\.|sequence\.editor|gpg\."
+    r"|interactive\.|credential\.|uploadpack\.|.*\.(textconv|command|cmd|driver|clean|smudge|process|helper|program)$",
+    re.IGNORECASE,
 )
+_RUNS = {"--upload-pack", "--receive-pack", "--exec", "--ext-diff", "-O", "--open-files-in-pager", "--extcmd"}
+_REWRITES = {
+    "filter-branch", "filter-repo", "replace", "update-ref", "prune", "repack", "fast-import", "unpack-objects",
+}  # fmt: skip
 
 
 @handles("git")
@@ -68,15 +76,7 @@ def _git(shell: Shell, call: Call) -> str:
             arg.startswith("-o") and verb in ("archive", "format-patch")
         ):
             inner.touch("write", given or (rest[rest.index(arg) + 1 :] or [HOLE])[0])
-        if option in (
-            "--upload-pack",
-            "--receive-pack",
-            "--exec",
-            "--ext-diff",
-            "-O",
-            "--open-files-in-pager",
-            "--extcmd",
-        ) or (option == "-x" and verb in ("rebase", "difftool")):
+        if option in _RUNS or (option == "-x" and verb in ("rebase", "difftool")):
             code = given or (rest[rest.index(arg) + 1 :] or [""])[0]
             if option != "--ext-diff" and code:
                 inner.fork().code(code)
@@ -98,17 +98,7 @@ def _git(shell: Shell, call: Call) -> str:
     if verb in _WORKS:
         _work(inner, verb, rest, flags, words)
         return SOME if verb == "branch" and "--show-current" in flags else HOLE
-    if verb in (
-        "filter-branch",
-        "filter-repo",
-        "replace",
-        "update-ref",
-        "prune",
-        "repack",
-        "fast-import",
-        "reflog-expire",
-        "unpack-objects",
-    ):
+    if verb in _REWRITES:
         inner.note("discard", verb, "ask", "rewrites or throws away history")
     else:
         inner.note("unknown", verb, "ask", f"runs git {plain(verb)}, which is not known here")
@@ -141,7 +131,7 @@ def _printed(verb: str, rest: list[str]) -> str:
 
 def _elsewhere(shell: Shell, word: str) -> None:
     """A path, if it leads out of the folder; words of other kinds are commits and texts."""
-    if word.startswith(("/", "../", "\ue007")) or word == "..":
+    if word.startswith(("/", "../", HOME)) or word == "..":
         shell.touch("read", word)
 
 
@@ -277,4 +267,5 @@ def _config(shell: Shell, rest: list[str], flags: set[str], words: list[str]) ->
     if where and (len(words) > 1 or flags & {"--unset", "--unset-all", "--edit", "-e", "--add"}):
         shell.note("persist", " ".join(words), "ask", "changes git's settings beyond this repository")
     for word in rest:
-        own(shell, word) if word.startswith(("/", "\ue007", "../")) else None
+        if word.startswith(("/", HOME, "../")):
+            own(shell, word)

@@ -104,7 +104,7 @@ def _expanded(node: Node, shell: "Shell", *, quoted: bool) -> str:
     if kind == "process_substitution":
         return shell.substituted_process(node)
     if kind == "arithmetic_expansion" or kind.endswith("_expression"):
-        return _arithmetic(node, shell)
+        return arithmetic(node, shell)
     if kind in ("simple_expansion", "expansion"):
         found = _variable(node, shell)
     elif kind == "command_substitution":
@@ -253,7 +253,7 @@ def _sequence(inner: str) -> list[str] | None:
     return [chr(n) if first.isalpha() else str(n) for n in numbers]
 
 
-def _arithmetic(node: Node, shell: "Shell") -> str:
+def arithmetic(node: Node, shell: "Shell") -> str:
     """The result of arithmetic is a number; what stands in it may run something."""
     todo = [child for child in node.children if child.is_named]
     while todo:
