@@ -6,7 +6,7 @@ import stat
 from itertools import islice
 from pathlib import Path
 
-from .inside.tree import TooDeep, walk
+from .inside.tree import Unseen, walk
 from .results import MadeFile, readable_text
 
 _MAX_LISTED = 20_000
@@ -18,7 +18,7 @@ Snapshot = dict[str, tuple[int, ...]]
 def snapshot(folder: Path) -> Snapshot:
     """The regular files below `folder`, of the first 20,000 entries. Links are not followed."""
     found: Snapshot = {}
-    with contextlib.suppress(TooDeep):
+    with contextlib.suppress(Unseen):
         for name, info in islice(walk(folder), _MAX_LISTED):
             if stat.S_ISREG(info.st_mode):
                 found[name] = (info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino)

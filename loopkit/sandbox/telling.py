@@ -69,7 +69,7 @@ def _ending(answer: dict[str, Any], reply: dict[str, Any], limits: Limits, last:
         case "timeout", _:
             return "timeout", f"{after} (limit: seconds={limits.seconds:g}){output}"
         case "disk", "files":
-            return "disk", f"{after}: too many files, or folders too deep{output}"
+            return "disk", f"{after}: too many files, or folders that are too deep or closed{output}"
         case "output", "reply":
             return "output", f"{after}: its result is too long{output}"
         case ("memory" | "output" | "disk" | "processes") as ended, _:

@@ -11,18 +11,18 @@ from loopkit.sandbox import Limits, Sandbox
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux can be watched")
 MB = 1 << 20
 
-FORKS = "import os, time\nfor _ in range(20):\n    if os.fork() == 0:\n        time.sleep(20)\n        os._exit(0)\ntime.sleep(20)"
+FORKS = "import os, time\nfor _ in range(20):\n    if os.fork() == 0:\n        time.sleep(90)\n        os._exit(0)\ntime.sleep(90)"
 HOARD = "held = []\nwhile True: held.append(bytearray(1 << 20))"
 
 
 @pytest.mark.parametrize(
     ("code", "limits", "ended", "told"),
     [
-        ("import time\nprint('so far')\ntime.sleep(20)", {"seconds": 0.3}, "timeout", "(limit: seconds=0.3); it printed nothing"),
-        ("import time\nprint('so far', flush=True)\ntime.sleep(20)", {"seconds": 0.3}, "timeout", "last output: so far"),
+        ("import time\nprint('so far')\ntime.sleep(90)", {"seconds": 0.3}, "timeout", "(limit: seconds=0.3); it printed nothing"),
+        ("import time\nprint('so far', flush=True)\ntime.sleep(90)", {"seconds": 0.3}, "timeout", "last output: so far"),
         ("while True: pass", {"cpu": 0.2}, "timeout", " s of CPU time (limit: cpu=0.2)"),
         ("import threading\nthreading.Thread(target=lambda: [None for _ in iter(int, 1)]).start()", {"seconds": 0.3}, "timeout", "seconds=0.3"),
-        ("import atexit, time\natexit.register(time.sleep, 20)", {"seconds": 0.3}, "timeout", "seconds=0.3"),
+        ("import atexit, time\natexit.register(time.sleep, 90)", {"seconds": 0.3}, "timeout", "seconds=0.3"),
         ("bytearray(200 << 20)", {"memory": 64 * MB}, "memory", "out of memory (limit: memory=64 MiB)"),
         (HOARD, {"memory": 64 * MB}, "memory", "memory=64 MiB"),
         ("x = '-' * (60 << 20)\nx, x", {"memory": 100 * MB}, "memory", "memory=100 MiB"),
@@ -32,19 +32,18 @@ HOARD = "held = []\nwhile True: held.append(bytearray(1 << 20))"
         ("open('f', 'wb').write(bytes(2 << 20))", {"file_size": MB}, "error", "OSError: [Errno 27] File too large (line 1)"),
         ("files = [open('/dev/null') for _ in range(50)]", {"open_files": 20}, "error", "OSError: [Errno 24] Too many open files"),
         ("for n in range(5): open(str(n), 'wb').write(bytes(1 << 20))", {"disk": 3 * MB}, "disk", "more than disk=3 MiB"),
-        ("import os, time\nf = open('f', 'wb')\nos.unlink('f')\nf.write(bytes(4 << 20))\nf.flush()\ntime.sleep(20)", {"disk": 3 * MB}, "disk", "more than disk=3 MiB"),
+        ("import os, time\nf = open('f', 'wb')\nos.unlink('f')\nf.write(bytes(4 << 20))\nf.flush()\ntime.sleep(90)", {"disk": 3 * MB}, "disk", "more than disk=3 MiB"),
         ("import os\nos.mkdir('d', 0o700)\nfor n in range(5): open(f'd/{n}', 'wb').write(bytes(1 << 20))\nos.chmod('d', 0)", {"disk": 3 * MB}, "disk", "more than disk=3 MiB"),
-        ("for n in range(20_100): open(str(n), 'w').close()", {"seconds": 20}, "disk", "too many files"),
+        ("for n in range(20_100): open(str(n), 'w').close()", {}, "disk", "too many files"),
         (FORKS, {"processes": 8}, "processes", "more than processes=8"),
-        ("import threading, time\nfor _ in range(9): threading.Thread(target=time.sleep, args=(20,)).start()", {"processes": 8}, "processes", "more than processes=8"),
+        ("import threading, time\nfor _ in range(9): threading.Thread(target=time.sleep, args=(90,)).start()", {"processes": 8}, "processes", "more than processes=8"),
     ],
     ids=lambda value: value.splitlines()[-1][:40] if isinstance(value, str) and "\n" in value else None,
 )  # fmt: skip
 @linux
 async def test_a_limit_that_is_broken_ends_the_program(bare, code, limits, ended, told):
-    done = await bare.run(code, limits=Limits(**{"seconds": 10} | limits))
+    done = await bare.run(code, limits=Limits(**{"seconds": 60} | limits))
     assert (done.ended, told in done.message) == (ended, True), done
-    assert done.seconds < 10
 
 
 @linux
@@ -76,8 +75,8 @@ async def test_forks_that_share_their_memory_count_it_once(warm):
 @linux
 async def test_memory_of_other_programs_counts_whole(warm):
     """They have none of what was loaded, so nothing is taken off."""
-    hold = "import time; held = b'x' * (60 << 20); time.sleep(20)"
-    code = f"import subprocess, sys, time\nfor _ in range(4): subprocess.Popen([sys.executable, '-c', {hold!r}])\ntime.sleep(20)"
+    hold = "import time; held = b'x' * (60 << 20); time.sleep(90)"
+    code = f"import subprocess, sys, time\nfor _ in range(4): subprocess.Popen([sys.executable, '-c', {hold!r}])\ntime.sleep(90)"
     done = await warm.run(code, limits=Limits(memory=150 * MB))
     assert (done.ended, "more than memory=150 MiB" in done.message) == ("memory", True)
 

@@ -243,7 +243,9 @@ async def test_it_leaves_nothing_for_the_next(warm):
     done = await warm.run("import numpy, sys, os; numpy.pi, hasattr(sys, 'spoiled'), 'SPOILED' in os.environ")
     assert done.value == f"({__import__('math').pi}, False, False)"
     if "namespace" in warm.protection.files:
-        assert (await warm.run("import os; os.path.exists('/tmp/left'), os.listdir('.')")).value == "(False, [])"
+        assert (
+            await warm.run("import os; os.path.exists('/tmp/left'), os.listdir('.')")
+        ).value == "(False, [])"
 
 
 async def test_threads_and_exit_handlers_are_waited_for(bare):
@@ -312,7 +314,7 @@ async def test_folders_that_are_closed_or_deep_are_passed_over_and_removed(tmp_p
         assert "g" in [made.name for made in done.files]
         deep = "import os\nfor n in range(1000):\n    os.mkdir('d')\n    os.chdir('d')"
         done = await box.run(deep)
-        assert done.ended == "disk" and "too deep" in done.message
+        assert done.ended == "disk" and "folders that are too deep" in done.message
         home = box.home
     assert not home.exists()
 
@@ -450,7 +452,7 @@ async def test_a_fresh_interpreter_gives_the_same_results(warm):
         "1 + 1", "import sympy; sympy.sqrt(8)", "import numpy; numpy.arange(2)", "print('a'); raise KeyError(3)", "x = (",
         "exit(3)", "import os; os._exit(4)", "import os; os.abort()", "open('f', 'w').write('x')", "import warnings; warnings.warn('w')",
         "import json; json.loads('{')", "__name__, __file__ if '__file__' in dir() else None", "import sys; sys.argv, len(sys.path) > 1",
-        "while True: pass", "x = bytearray(1 << 40)", "import socket; socket.socket().bind(('', 0))", "import os; sorted(os.environ)",
+        "x = bytearray(1 << 40)", "import socket; socket.socket().bind(('', 0))", "import os; sorted(os.environ)",
     ]  # fmt: skip
 
     def comparable(done):
@@ -458,12 +460,13 @@ async def test_a_fresh_interpreter_gives_the_same_results(warm):
             "message": re.sub(r"[\d.]+ s", "", done.message)
         }
 
-    limits = Limits(seconds=3)
+    limits = Limits(seconds=60)
     async with Sandbox(start="fresh", limits=limits) as box:
         assert box.protection == warm.protection
-        for code in codes:
-            cold, hot = await asyncio.gather(box.run(code), warm.run(code, limits=limits))
-            assert comparable(cold) == comparable(hot), code
+        cold = await asyncio.gather(*map(box.run, codes))
+        for code, one in zip(codes, cold, strict=True):
+            assert comparable(one) == comparable(await warm.run(code, limits=limits)), code
+        assert (await box.run("while True: pass", limits=Limits(seconds=0.3))).ended == "timeout"
         async with box.session() as session:
             assert [(await session.run(cell)).value for cell in ("x = 41", "x + 1")] == [None, "42"]
 

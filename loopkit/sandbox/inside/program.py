@@ -154,8 +154,8 @@ def prepare(built: Walls, channel: socket.socket) -> NoReturn:
 
 
 def _set_up(built: Walls, channel: socket.socket) -> tuple[Program, Any]:
-    with suppress(PermissionError):  # it leads a session already
-        os.setpgid(0, 0)
+    # A session of its own: schedulers deal out time by session, so many busy processes do not starve the warden.
+    os.setsid()
     built.confine()
     _dress()
     go, out, _, _ = socket.recv_fds(channel, 1, 2)

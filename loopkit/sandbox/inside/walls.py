@@ -13,8 +13,6 @@ from dataclasses import dataclass, field, replace
 
 from . import NOBODY, NONE, kernel, seccomp
 
-_NICE = 5
-"""How far programs stand back: the warden must always get its turn."""
 INSIDE = 1000
 """The user that programs run as within a user namespace."""
 
@@ -157,7 +155,6 @@ class Walls:
 
     def confine(self) -> None:
         """Give up every privilege, for good. Before it is known for which run."""
-        os.nice(_NICE)
         if not sys.platform.startswith("linux"):
             return
         if self.drop_user:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from .tree import TooDeep, walk
+from .tree import Unseen, walk
 
 MAX_FILES = 20_000
 _HERTZ = os.sysconf("SC_CLK_TCK")
@@ -130,14 +130,14 @@ def _sum(path: str, names: tuple[bytes, ...]) -> int:
 
 
 def stored(folder: str, most: float) -> tuple[int, int]:
-    """Bytes on disk, and number of entries, below `folder`. Counted up to `most` entries; too deep is too many."""
+    """Bytes on disk, and number of entries, below `folder`. Counted up to `most` entries; hidden ones are too many."""
     size = count = 0
     try:
         for count, (_, info) in enumerate(walk(folder), 1):
             size += 0 if stat.S_ISDIR(info.st_mode) else info.st_blocks * 512
             if count > most:
                 break
-    except TooDeep:
+    except Unseen:
         count += MAX_FILES
     return size, count
 
