@@ -99,6 +99,8 @@ def test_a_policy_names_other_places():
         "f() { rm -rf ~; }",
         # what the grammar takes for something else
         "cat a.txt | rev | sh\nls -l src 2>/dev/null",
+        "ls | sort | head &&\ncd /; rm -rf etc",
+        "cat <<EOF | sort && cd /\nb\nEOF\nrm -rf etc",
         'echo "${x:=`rm -rf ~`}"',
         "ls # quiet \\#\\\nrm -rf ~",
         'x=([0]=a [1]=/); rm -rf "${x[1]}"',

@@ -75,33 +75,26 @@ def contents(shell: Shell, place: Place) -> str:
     return "" if path == "/dev/null" else HOLE
 
 
-def pipe(shell: Shell, stages: list[Node], given: str) -> str:
-    """Run the stages of a pipe, each in a shell of its own."""
-    for stage in stages:
-        given = shell.fork().run(stage, given)
-    return given
-
-
 def _heredoc(shell: Shell, redirect: Node, outputs: list, after: list) -> str:
     """The text of a here-document; the grammar hangs the rest of the line on it."""
+    from .statements import continued
+
     start = next(child for child in redirect.children if child.type == "heredoc_start")
     found = next((child for child in redirect.children if child.type == "heredoc_body"), None)
+    operator = "|"
     for child in redirect.children:
+        if child.type in ("heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor"):
+            continue
         if child.type == "file_redirect":
             _file(shell, child, outputs, "")
-        elif child.type == "pipeline":
-            stages = [part for part in child.named_children if part.type != "comment"]
-            after.append(lambda given, stages=stages: pipe(shell, stages, given))
         elif child.type in ("&&", "||"):
-            continue
-        elif child.type == "ERROR":
+            operator = child.type
+        elif child.type == "ERROR" or b"\n" in (child.text or b""):
             shell.unclear(redirect.parent)
-        elif (
-            child.type not in ("heredoc_start", "heredoc_body", "heredoc_end", "file_descriptor")
-            and child.is_named
-        ):
+        if child.is_named and child.type not in ("file_redirect", "ERROR"):
             if child not in redirect.children_by_field_name("argument"):
-                after.append(lambda given, child=child: given + shell.run(child))
+                rest = (shell, child, operator)
+                after.append(lambda given, rest=rest: continued(*rest, given))
     if found is None:
         return ""
     if quoted(start):

@@ -8,7 +8,7 @@ from tree_sitter import Node
 from . import words
 from .parsing import text
 from .places import HOLE, NAME, SECRET
-from .redirecting import REDIRECTS, Redirects, pipe, redirected
+from .redirecting import REDIRECTS, Redirects, redirected
 from .walking import Shell
 
 
@@ -38,44 +38,85 @@ def run_all(shell: Shell, node: Node, stdin: str) -> str:
     return "".join(printed)
 
 
-def _statement_list(shell: Shell, node: Node, stdin: str, redirects: Redirects | None = None) -> str:
-    """`a && b || c`: a part that may be left out leaves in doubt what it changes."""
-    chain: list[tuple[str, Node]] = []
-    todo = node
-    while todo.type == "list" and len(todo.children) == 3 and not todo.has_error:
-        left, operator, right = todo.children
-        chain.append((text(operator), right))
-        todo = left
-    chain.append(("", todo))
-    chain.reverse()
+Part = tuple[str, Node, Redirects]
+"""A command of a list, with the operator before it and the redirections that the grammar hung on the whole."""
+
+
+def _list(shell: Shell, node: Node, stdin: str) -> str:
+    """`a | b && c || d`: what may be left out leaves in doubt what it changes."""
+    return _run_parts(shell, _parts(node), stdin)
+
+
+def _parts(node: Node) -> list[Part]:
+    """The commands in their order: the grammar now and then nests them by the wrong precedence."""
+    if node.type == "redirected_statement":
+        body = node.child_by_field_name("body")
+        if body is None or body.type not in ("list", "pipeline"):
+            return [("", node, [])]
+        *parts, (operator, last, redirects) = _parts(body)
+        return [
+            *parts,
+            (operator, last, redirects + [child for child in node.children if child.type in REDIRECTS]),
+        ]
+    if node.type not in ("list", "pipeline"):
+        return [("", node, [])]
+    parts, operator = [], ""
+    for child in node.children:
+        if child.type in ("&&", "||", "|", "|&"):
+            operator = child.type
+        elif child.is_named and child.type != "comment":
+            (_, first, redirects), *rest = _parts(child)
+            parts += [(operator, first, redirects), *rest]
+            operator = ""
+    return parts
+
+
+def _run_parts(shell: Shell, parts: list[Part], stdin: str) -> str:
+    """Run the commands of a list: those that pipes join are one, in shells of their own."""
+    groups: list[tuple[str, list[Part]]] = []
+    for part in parts:
+        if part[0] in ("|", "|&") and groups:
+            groups[-1][1].append(part)
+        else:
+            groups.append((part[0], [part]))
     printed, doubts = [], []
-    for number, (operator, part) in enumerate(chain):
-        # The grammar hangs the redirections of the last command on the whole list.
-        here = redirects if redirects and number == len(chain) - 1 else []
+    for operator, stages in groups:
         if operator == "||":
             other = shell.fork()
-            printed.append(
-                redirected(other, here, lambda given, part=part, other=other: run(other, part, given), stdin)
-            )
-            if not _leaves(part):
+            printed.append(_pipe(other, stages, stdin))
+            if not _leaves(stages[-1][1]):
                 shell.merge(other)
         else:
-            if operator:
+            if operator == "&&":
                 doubts.append(shell.fork())
-            printed.append(redirected(shell, here, lambda given, part=part: run(shell, part, given), stdin))
+            printed.append(_pipe(shell, stages, stdin))
     for before in doubts:
         shell.doubt(before)
     return "".join(printed)
+
+
+def _pipe(shell: Shell, stages: list[Part], given: str) -> str:
+    if len(stages) == 1:
+        return _redirected(shell, stages[0][1], stages[0][2], given)
+    for _, node, redirects in stages:
+        given = _redirected(shell.fork(), node, redirects, given)
+    return given
+
+
+def continued(shell: Shell, node: Node, operator: str, given: str) -> str:
+    """The rest of a line behind a here-document: what it is piped into, and what comes after."""
+    (_, first, redirects), *rest = _parts(node)
+    parts = [(operator, first, redirects), *rest]
+    cut = next((at for at, part in enumerate(parts) if part[0] in ("&&", "||")), len(parts))
+    for _, stage, redirects in parts[:cut]:
+        given = _redirected(shell.fork(), stage, redirects, given)
+    return given + _run_parts(shell, parts[cut:], "")
 
 
 def _leaves(node: Node) -> bool:
     """Whether the statement ends with leaving the shell or the loop."""
     last = text(node).strip("{}; \n").rsplit(";")[-1].rsplit("\n")[-1].split()
     return bool(last) and last[0] in ("exit", "return", "continue", "break")
-
-
-def _pipeline(shell: Shell, node: Node, stdin: str) -> str:
-    return pipe(shell, [child for child in node.named_children if child.type != "comment"], stdin)
 
 
 def _subshell(shell: Shell, node: Node, stdin: str) -> str:
@@ -312,13 +353,18 @@ def _redirected_statement(shell: Shell, node: Node, stdin: str) -> str:
             run(shell, child, stdin)
     if body is None:
         return redirected(shell, redirects, lambda given: "", stdin)
-    if body.type == "list":
-        return _statement_list(shell, body, stdin, redirects)
-    if body.type == "command":
-        extra = [word for child in redirects for word in child.children_by_field_name("destination")[1:]]
-        extra += [word for child in redirects for word in child.children_by_field_name("argument")]
-        return redirected(shell, redirects, lambda given: _command(shell, body, given, extra), stdin)
-    return redirected(shell, redirects, lambda given: run(shell, body, given), stdin)
+    if body.type in ("list", "pipeline"):
+        return _list(shell, node, stdin)
+    return _redirected(shell, body, redirects, stdin)
+
+
+def _redirected(shell: Shell, node: Node, redirects: Redirects, stdin: str) -> str:
+    """Run a statement under redirections; to the grammar the words of a command may belong to one of them."""
+    if node.type != "command" or not redirects:
+        return redirected(shell, redirects, lambda given: run(shell, node, given), stdin)
+    more = [word for child in redirects for word in child.children_by_field_name("destination")[1:]]
+    more += [word for child in redirects for word in child.children_by_field_name("argument")]
+    return redirected(shell, redirects, lambda given: _command(shell, node, given, more), stdin)
 
 
 _WORDS = {
@@ -326,8 +372,8 @@ _WORDS = {
     "simple_expansion", "command_substitution", "process_substitution", "arithmetic_expansion", "brace_expression",
 }  # fmt: skip
 _STATEMENTS: dict[str, Callable[[Shell, Node, str], str]] = {
-    "program": run_all, "do_group": run_all, "compound_statement": _compound, "list": _statement_list,
-    "pipeline": _pipeline, "subshell": _subshell, "negated_command": run_all, "else_clause": run_all, "if_statement": _if,
+    "program": run_all, "do_group": run_all, "compound_statement": _compound, "list": _list,
+    "pipeline": _list, "subshell": _subshell, "negated_command": run_all, "else_clause": run_all, "if_statement": _if,
     "case_statement": _case, "for_statement": _for, "while_statement": _while, "c_style_for_statement": _c_style_for,
     "function_definition": _function, "test_command": _test, "variable_assignment": _assignment,
     "variable_assignments": run_all, "declaration_command": _declaration, "unset_command": _unset,
