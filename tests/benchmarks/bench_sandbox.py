@@ -1,0 +1,116 @@
+"""What the warm sandbox is worth: a sympy program in it, in a plain interpreter, and in a sandbox without warm process.
+
+The three take turns within one run, so that they meet the same machine. Then many runs one after the other, to see
+whether memory, descriptors or folders add up; and many at once. The plain interpreter has no walls and no limits.
+"""
+
+import argparse
+import asyncio
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from loopkit.sandbox import Execution, Sandbox
+
+PROGRAM = "import sympy\nx = sympy.symbols('x')\nprint(sympy.solve(x**2 - 5*x + 6, x))"
+PRINTED = "[2, 3]\n"
+
+
+def checked(done: Execution) -> None:
+    if (done.ended, done.stdout) != ("ok", PRINTED):
+        raise SystemExit(f"a run went wrong: {done!r}")
+
+
+def play_plain() -> None:
+    run = subprocess.run([sys.executable, "-I", "-c", PROGRAM], capture_output=True, text=True)
+    if run.stdout != PRINTED:
+        raise SystemExit(f"a plain run went wrong: {run.stderr}")
+
+
+async def compare(warm: Sandbox, rounds: int) -> None:
+    """Latency: `each` warm runs go with every slow one."""
+    each, times = 4, {"warm sandbox": [], "plain interpreter": [], "fresh sandbox": []}
+    async with Sandbox(start="fresh") as fresh:
+        for _ in range(rounds):
+            for _ in range(each):
+                started = time.perf_counter()
+                checked(await warm.run(PROGRAM))
+                times["warm sandbox"].append(time.perf_counter() - started)
+            started = time.perf_counter()
+            await asyncio.to_thread(play_plain)
+            times["plain interpreter"].append(time.perf_counter() - started)
+            started = time.perf_counter()
+            checked(await fresh.run(PROGRAM))
+            times["fresh sandbox"].append(time.perf_counter() - started)
+    warmth = statistics.median(times["warm sandbox"])
+    print(f"{'':18}{'runs':>6}{'p50 ms':>9}{'p90 ms':>9}{'ratio':>8}")
+    for name, seconds in times.items():
+        middle, high = statistics.median(seconds), statistics.quantiles(seconds, n=10)[-1]
+        print(f"{name:18}{len(seconds):6}{middle * 1e3:9.1f}{high * 1e3:9.1f}{middle / warmth:8.1f}")
+
+
+def footprint(pid: int) -> tuple[float, int]:
+    """Resident memory (MiB) and open descriptors."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    kilobytes = next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))
+    return int(kilobytes) / 1024, len(os.listdir(f"/proc/{pid}/fd"))
+
+
+async def repeat(warm: Sandbox, marks: tuple[int, ...]) -> None:
+    """Whether something adds up, looked at after so many runs."""
+    zygote = _last_child(warm._started.zygote.pid)
+    print(f"\n{'after runs':>12}{'host MiB':>10}{'fds':>5}{'zygote MiB':>12}{'fds':>5}{'folders':>9}")
+    count = 0
+    for mark in marks:
+        while count < mark:
+            checked(await warm.run(PROGRAM))
+            count += 1
+        await asyncio.sleep(1)
+        host, other = footprint(os.getpid()), footprint(zygote)
+        folders = sum(name.isdigit() for name in os.listdir(warm.home))
+        print(f"{count:12}{host[0]:10.1f}{host[1]:5}{other[0]:12.1f}{other[1]:5}{folders:9}")
+
+
+def _last_child(pid: int) -> int:
+    """With namespaces the zygote is the child of the process that was started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return int(children[0]) if len(children) == 1 else pid
+
+
+async def crowd(warm: Sandbox, at_once: int, runs: int) -> None:
+    """Throughput, with as many at once as given."""
+    turn = asyncio.Semaphore(at_once)
+
+    async def one() -> None:
+        async with turn:
+            checked(await warm.run(PROGRAM))
+
+    started = time.perf_counter()
+    await asyncio.gather(*(one() for _ in range(runs)))
+    seconds = time.perf_counter() - started
+    print(f"\n{runs} runs, {at_once} at once: none failed, {runs / seconds:.1f} a second")
+
+
+async def measure(quick: bool) -> None:
+    async with Sandbox() as warm:
+        print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n{warm.protection}\n")
+        checked(await warm.run(PROGRAM))
+        await compare(warm, rounds=3 if quick else 20)
+        if sys.platform.startswith("linux"):
+            await repeat(warm, marks=(20, 60) if quick else (100, 1000))
+        await crowd(warm, at_once=8, runs=40 if quick else 200)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="a tenth of the runs")
+    asyncio.run(measure(parser.parse_args().quick))
+
+
+if __name__ == "__main__":
+    main()
