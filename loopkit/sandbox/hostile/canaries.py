@@ -23,6 +23,8 @@ _PLACES = (
     "/tmp", "/dev/shm",
 )  # fmt: skip
 _NOBODY = 65534
+_PATIENCE = 2.0
+"""Seconds that a killed process may need, on a busy machine."""
 _BAIT = "read line; exit"  # waits on its input, which ends when this process does
 
 
@@ -210,15 +212,18 @@ class Canaries:
         self._listen_by_path()
 
     def _start_bait(self) -> None:
-        # Where programs run as nobody, so does the bait: it is not to be its user that protects it.
-        user = {"user": _NOBODY, "group": _NOBODY, "extra_groups": []} if os.geteuid() == 0 else {}
-        self._bait = subprocess.Popen(
-            ["/bin/sh", "-c", _BAIT, self.token, self.secret],
-            stdin=subprocess.PIPE,
-            env={VARIABLE: self.secret},
-            cwd="/",
-            start_new_session=True,
-            **user,
+        if os.geteuid() == 0:
+            # Where programs run as nobody, so does the bait: it is not to be its user that protects it.
+            with contextlib.suppress(OSError):  # a container whose one user is root
+                self._bait = self._new_bait(user=_NOBODY, group=_NOBODY, extra_groups=[])
+                return
+        self._bait = self._new_bait()
+
+    def _new_bait(self, **user: Any) -> subprocess.Popen:
+        command = ["/bin/sh", "-c", _BAIT, self.token, self.secret]
+        env = {VARIABLE: self.secret}
+        return subprocess.Popen(
+            command, stdin=subprocess.PIPE, env=env, cwd="/", start_new_session=True, **user
         )
 
     def _end_bait(self) -> None:
@@ -244,9 +249,9 @@ def left(mark: str) -> set[int]:
     return set(_marked(mark.encode()))
 
 
-def lasting(find: Callable[[], set[int]], patience: float = 0.5) -> set[int]:
-    """What `find` finds for as long as `patience` seconds: a process that is killed needs a moment to be gone."""
-    deadline = time.monotonic() + patience
+def lasting(find: Callable[[], set[int]]) -> set[int]:
+    """What `find` finds, and finds for some time: a process that is killed needs a moment to be gone."""
+    deadline = time.monotonic() + _PATIENCE
     while (found := find()) and time.monotonic() < deadline:
         time.sleep(0.02)
     return found

@@ -109,11 +109,11 @@ class Checker:
             case "shared":
                 shared = {"folder": self._canaries.shared_folder(), "inputs": {"data": self._canaries.input}}
                 async with self._factory(limits=self._limits, preload=(), **shared) as box:
+                    self._homes.append(Path(box.home))
                     return await self._run_in(box, program, mark, signs)
             case "session":
-                async with self._box.session(
-                    limits=replace(self._limits, seconds=program.seconds)
-                ) as session:
+                limits = replace(self._limits, seconds=program.seconds)
+                async with self._box.session(limits=limits) as session:
                     ended = await self._run_in(session, program, mark, signs)
                     for _ in range(4):
                         await asyncio.sleep(0.1)  # for what it does between cells
@@ -125,8 +125,10 @@ class Checker:
         code = _NEIGHBOUR.format(secret=self._canaries.secret)
         neighbour = asyncio.create_task(self._box.run(code, limits=replace(self._limits, seconds=5)))
         await asyncio.sleep(0.2)
-        ended = await self._run_in(self._box, program, mark, signs)
-        result = await neighbour
+        try:
+            ended = await self._run_in(self._box, program, mark, signs)
+        finally:
+            result = await neighbour
         if (result.ended, result.stdout) != ("ok", "undisturbed\n"):
             signs.escapes.append(f"disturbed another run: {result.ended} {result.message}")
         return ended

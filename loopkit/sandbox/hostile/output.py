@@ -16,7 +16,7 @@ PROGRAMS = [
     _program(
         name="endless errors",
         threatens="fills memory and disk of who collects them",
-        code="while True: print('alarm', file=sys.stderr)",
+        code="while True: print('alarm ' * 100, file=sys.stderr)",
         ends=("output",),
     ),
     _program(

@@ -43,7 +43,7 @@ class Report:
             missing = sorted({row.detail for row in self.rows if row.outcome == "not enforced here"})
             parts.append(f"{counts['not enforced here']} not enforced here ({'; '.join(missing)})")
         parts += [f"{counts[bad]} {bad}" for bad in ("ESCAPED", "error") if counts[bad]]
-        return f"{len(self.rows)} programs: {', '.join(parts)}"
+        return f"{len(self.rows)} checks: {', '.join(parts)}"
 
     def table(self) -> str:
         """A line for each program, then the summary; plain text for a terminal."""

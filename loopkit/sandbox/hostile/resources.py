@@ -69,14 +69,17 @@ hold("mapped memory", sum(map(len, kept)), HOST.memory)
         threatens="takes the memory of everything else, a little in each process",
         code=_HOLD
         + r"""
+reading, writing = os.pipe()
 children = 0
 for _ in range(HOST.processes - 4):
     if os.fork() == 0:
         block = b"x" * (HOST.memory // 3)
-        time.sleep(1.5)
+        os.write(writing, b"x")
+        time.sleep(20)
         os._exit(0)
     children += 1
-time.sleep(1)
+for _ in range(children):
+    os.read(reading, 1)
 hold("memory", children * HOST.memory // 3, HOST.memory)
 """,
         seconds=3.0,
@@ -245,7 +248,7 @@ hold("files in memory", size, HOST.memory)
         + r"""
 size = 0
 with open("huge", "wb", 0) as file:
-    while size < 8 * HOST.disk:
+    while size < 4 * HOST.disk:
         size += file.write(b"x" * (1 << 20))
 hold("disk", size, HOST.disk)
 """,
@@ -257,7 +260,7 @@ hold("disk", size, HOST.disk)
         code=_HOLD
         + r"""
 size = 0
-while size < 8 * HOST.disk:
+while size < 4 * HOST.disk:
     with open(f"large-{size}", "wb") as file:
         os.posix_fallocate(file.fileno(), 0, HOST.file_size)
         size += HOST.file_size
@@ -271,7 +274,7 @@ hold("disk", size, HOST.disk)
         code=_HOLD
         + r"""
 kept, size = [], 0
-while size < 8 * HOST.disk:
+while size < 4 * HOST.disk:
     kept.append(open("unnamed", "wb"))
     os.posix_fallocate(kept[-1].fileno(), 0, HOST.file_size)
     os.unlink("unnamed")
@@ -287,7 +290,7 @@ hold("disk", size, HOST.disk)
         + r"""
 import mmap
 kept, size = [], 0
-while size < 8 * HOST.disk:
+while size < 4 * HOST.disk:
     with open("mapped", "w+b") as file:
         os.posix_fallocate(file.fileno(), 0, HOST.file_size)
         address = LIBC.mmap(None, ctypes.c_size_t(4096), 1, 1, file.fileno(), 0)
@@ -306,7 +309,7 @@ hold("disk", size, HOST.disk)
 import socket
 left, right = socket.socketpair()
 size = 0
-while size < 8 * HOST.disk:
+while size < 4 * HOST.disk:
     with open("sent", "w+b") as file:
         os.posix_fallocate(file.fileno(), 0, HOST.file_size)
         socket.send_fds(left, [b"x"], [file.fileno()])
@@ -322,7 +325,7 @@ hold("disk", size, HOST.disk)
         + r"""
 os.mkdir("closed", 0o300)
 size = 0
-while size < 8 * HOST.disk:
+while size < 4 * HOST.disk:
     with open(f"closed/{size}", "wb") as file:
         os.posix_fallocate(file.fileno(), 0, HOST.file_size)
     size += HOST.file_size
