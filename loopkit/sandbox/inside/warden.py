@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NoReturn
 
@@ -30,6 +31,8 @@ _SET_UP = 60.0
 """Seconds that a process has to get ready."""
 _STOPPING = 1.0
 """Seconds after which a process that cannot be stopped, since it hangs in the kernel, is not waited for."""
+_LOOKS = 20
+"""Times that new processes are looked for before the old ones are killed."""
 
 Answer = dict[str, Any]
 
@@ -50,7 +53,7 @@ class Warden:
         theirs.close()
         self._program = Lines(ours)
         self._status: int | None = None
-        self._ready = False
+        self._ready = self._stopped = False
         self._born = self._started = self._interrupted = None
         self._cpu_before = self._output_before = self._peak = 0
         self._stored_before: tuple[float, float] = (0, 0)
@@ -258,25 +261,32 @@ class Warden:
 
     def _kill(self) -> list[watch.Process]:
         """Kill every process of the run; return those that are still there."""
-        with suppress(ProcessLookupError, PermissionError):
-            if self._walls.namespaces:
-                os.kill(-1, signal.SIGKILL)  # all of this process table, except this one
-            elif self._status is None or not sys.platform.startswith("linux"):
-                os.killpg(self._child, signal.SIGKILL)  # no longer its number once it was waited for
-        group = self._group()
-        if not self._walls.namespaces:
-            for one in group:
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(one.pid, signal.SIGKILL)
-        return group
+        if self._walls.namespaces:
+            with suppress(ProcessLookupError):
+                os.kill(-1, signal.SIGKILL)  # all of this process table at once, except this one
+            return self._group()
+        # One after the other. Stopped ones start no new ones while the others are looked for.
+        seen: set[int] = set()
+        for _ in range(_LOOKS):
+            new = [one.pid for one in self._group() if one.pid not in seen]
+            if not new:
+                break
+            _signal(new, signal.SIGSTOP)
+            seen |= set(new)
+        _signal(seen, signal.SIGKILL)
+        if self._status is None or not sys.platform.startswith("linux"):  # else the number may be another's
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._child, signal.SIGKILL)
+        return self._group()
 
     def _stop(self) -> None:
         """Kill them until none can run another instruction. Taking down their memory goes on while the host reads."""
-        until, clean = time.monotonic() + _STOPPING, 0
+        until, clean, enough = time.monotonic() + _STOPPING, 0, 1 if self._walls.namespaces else 2
         # A look takes a while: who was forked during the first one is seen by the second.
-        while clean < 2 and time.monotonic() < until:
+        while not self._stopped and clean < enough and time.monotonic() < until:
             clean = clean + 1 if watch.exiting(self._kill()) else 0
             time.sleep(0 if clean else 0.0005)
+        self._stopped = True
 
     def _end_all(self) -> None:
         """Kill them again and again until none is left."""
@@ -288,6 +298,12 @@ class Warden:
 
 def _broken(message: str) -> Answer:
     return {"ended": "broken", "message": message}
+
+
+def _signal(pids: Iterable[int], number: int) -> None:
+    for pid in pids:
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
 
 
 def _readable(end: socket.socket) -> bool:
