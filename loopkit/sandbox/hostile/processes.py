@@ -5,6 +5,7 @@ from functools import partial
 from .program import Program
 
 _program = partial(Program, group="processes", needs=("processes",))
+_bomb = partial(_program, needs=("processes", "user"))  # the kernel counts nobody's processes, never root's
 
 PROGRAMS = [
     _program(
@@ -184,7 +185,7 @@ PROGRAMS = [
         "one of two"
         """,
     ),
-    _program(
+    _bomb(
         name="fork bomb",
         threatens="takes every process that the machine has room for",
         code=r"""
@@ -203,7 +204,7 @@ PROGRAMS = [
             escaped(f"has {children} children")
         """,
     ),
-    _program(
+    _bomb(
         name="fork bomb that doubles",
         threatens="takes every process that the machine has room for",
         seconds=0.6,
@@ -218,7 +219,7 @@ PROGRAMS = [
         """,
         ends=("processes", "timeout", "killed"),
     ),
-    _program(
+    _bomb(
         name="bomb of programs",
         threatens="takes every process that the machine has room for",
         code=r"""
@@ -233,7 +234,7 @@ PROGRAMS = [
             escaped(f"runs {len(running)} programs")
         """,
     ),
-    _program(
+    _bomb(
         name="thread bomb",
         threatens="takes every process that the machine has room for",
         code=r"""
@@ -250,7 +251,7 @@ PROGRAMS = [
             escaped(f"has {len(threads)} threads")
         """,
     ),
-    _program(
+    _bomb(
         name="zombies",
         threatens="fills the table of processes with dead ones",
         code=r"""
