@@ -91,6 +91,9 @@ def test_a_policy_names_other_places():
         "cd /etc && cat <<EOF > passwd\nx\nEOF",
         # words after a redirection are arguments
         "rm > log.txt -rf ~",
+        # a change of folder may fail
+        "cd sub; rm -rf ../build",
+        "cd sub && ls; rm -rf build/../../other",
         # what a file, a link or a function holds
         "cp a.sh b.sh; echo 'rm -rf ~' > c.sh; mv c.sh d.sh; bash d.sh",
         "sed -i 's/ls/rm/' run.sh && ./run.sh",
@@ -135,6 +138,8 @@ def test_what_a_command_comes_to_is_followed(command):
         "cat > a.py <<'EOF'\nimport math\nprint(math.pi)\nEOF\npython a.py",
         "cat > a.sh <<'EOF'\nls *.py | wc -l\nEOF\nbash a.sh",
         "cd sub && make test; cd .. && ls",
+        "cd sub && make test && cd .. && rm -rf build",
+        "cd sub || exit 1; rm -rf ../build",
         'OUT=${OUT:-out}; mkdir -p "$OUT"',
         "python -c \"from pathlib import Path; [p.unlink() for p in Path('out').glob('*.tmp')]\"",
         'python -c "import app.main; print(app.main.__version__)"',
@@ -264,9 +269,10 @@ def test_no_name_kept_in_a_variable_makes_a_harmful_command_allowed(command, at,
             assert verdict(f"piece={piece}; {hidden}") != "allow"
 
 
+# Where the first changes the folder, or the output, the second means something else.
 @settings(max_examples=200, deadline=None)
 @given(
-    st.sampled_from([command for command in HARMLESS if "exec " not in command]),
+    st.sampled_from([command for command in HARMLESS if not command.startswith(("exec ", "cd "))]),
     st.sampled_from(HARMFUL),
     st.sampled_from(["\n", " &&\n", " ||\n", "\n\n# and then\n"]),
     st.booleans(),

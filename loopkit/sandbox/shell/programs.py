@@ -5,7 +5,22 @@ import shlex
 from collections.abc import Callable
 
 from . import printing
-from .places import ALL, ANYTHING, ENDLESS, FOLDER, GLOBS, HOLE, HOME, NAME, NET, SECRET, SOME, Place, secret
+from .places import (
+    ALL,
+    ANYTHING,
+    ENDLESS,
+    FOLDER,
+    GLOBS,
+    HOLE,
+    HOME,
+    NAME,
+    NET,
+    SECRET,
+    SOME,
+    Place,
+    secret,
+    weigh,
+)
 from .redirecting import contents
 from .table import LOOKS, NEVER, VERDICTS, Spec, table
 from .walking import Call, Shell
@@ -159,8 +174,9 @@ def by_row(shell: Shell, call: Call, spec: Spec) -> str:
             if spec.operands[:1] != ["own*"]:
                 written(shell, name, place, call.stdin if name in ("tee", "sponge") else sources)
         elif role in ("delete", "move"):
-            place = shell.place(arg)
-            if role == "delete" or place.base != "folder" or ".git" in place.parts[:1]:
+            # What moves within the folder is not lost.
+            grave = weigh("delete", shell.place(arg), shell.shared.policy)[0] != "allow"
+            if role == "delete" or grave or shell.strays("delete", arg):
                 shell.touch("delete", arg)
             else:
                 sources.append(shell.touch("read", arg))

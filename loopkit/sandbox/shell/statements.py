@@ -79,19 +79,25 @@ def _run_parts(shell: Shell, parts: list[Part], stdin: str) -> str:
             groups[-1][1].append(part)
         else:
             groups.append((part[0], [part]))
-    printed, doubts = [], []
+    printed, doubts, before, moved = [], [], (shell.cwd, *shell.elsewhere), False
     for operator, stages in groups:
+        leaves = _starts(stages[-1][1], "exit|return|continue|break")
         if operator == "||":
             other = shell.fork()
             printed.append(_pipe(other, stages, stdin))
-            if not _leaves(stages[-1][1]):
+            if not leaves:
                 shell.merge(other)
-        else:
+        if moved and (operator == "&&" or leaves):  # the change of folder did not fail
+            shell.stay(shell.once_there)
+        if operator != "||":
             if operator == "&&":
                 doubts.append(shell.fork())
             printed.append(_pipe(shell, stages, stdin))
-    for before in doubts:
-        shell.doubt(before)
+        moved = _starts(stages[-1][1], "cd|pushd")
+    for doubt in doubts:
+        shell.doubt(doubt)
+    if doubts and shell.cwd != before[0]:
+        shell.stay((*shell.elsewhere, *before))
     return "".join(printed)
 
 
@@ -113,10 +119,10 @@ def continued(shell: Shell, node: Node, operator: str, given: str) -> str:
     return given + _run_parts(shell, parts[cut:], "")
 
 
-def _leaves(node: Node) -> bool:
-    """Whether the statement ends with leaving the shell or the loop."""
-    last = text(node).strip("{}; \n").rsplit(";")[-1].rsplit("\n")[-1].split()
-    return bool(last) and last[0] in ("exit", "return", "continue", "break")
+def _starts(node: Node, names: str) -> bool:
+    """Whether the last command of a statement is one of these."""
+    last = text(node).strip("{}; \n").rsplit(";")[-1].rsplit("\n")[-1]
+    return re.match(rf"\s*({names})\b", last) is not None
 
 
 def _subshell(shell: Shell, node: Node, stdin: str) -> str:

@@ -7,12 +7,11 @@ far as it is known, since it may become a word, a script or the input of an inte
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from tree_sitter import Node
 
 from . import words
-from .decisions import Effect, Kind, Policy, Verdict
+from .decisions import Effect, Kind, Verdict
 from .parsing import Unreadable, text, understood
 from .places import (
     ANYTHING,
@@ -30,12 +29,14 @@ from .places import (
     shown,
     weigh,
 )
+from .state import Call, Shared, Vars
 
 _MAX_STEPS = 8_000
 _MAX_EFFECTS = 2_000
 _MAX_CALLS = 24
 _MAX_TEXT = 50_000
 _MAX_TURNS = 12
+_MAX_PLACES = 6
 _SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASSW|API_?KEY|ACCESS_KEY|PRIVATE|CREDENTIAL|SESSION_ID", re.IGNORECASE
 )
@@ -71,35 +72,6 @@ _NAMES = [
 _SIMPLE = {name: NAME for name in _NAMES} | {
     "HOME": HOME, "TMPDIR": "/tmp", "!": JOB, "IFS": " \t\n", "SHELL": "/bin/bash", "BASH": "/bin/bash", "0": "bash", "PATH": "/usr/bin:/bin",
 }  # fmt: skip
-Vars = dict[str, "str | list[str]"]
-
-
-@dataclass
-class Shared:
-    """What all the shells of one command have in common."""
-
-    folder: tuple[str, ...]
-    policy: Policy
-    effects: list[Effect] = field(default_factory=list)
-    files: dict[str, str] = field(default_factory=dict)
-    """Contents of files that the command itself writes, by place."""
-    links: dict[str, str] = field(default_factory=dict)
-    called: set[str] = field(default_factory=set)
-    """Functions that were called."""
-    decoded: list[str] = field(default_factory=list)
-    """Texts that came out of an encoding."""
-    steps: int = 0
-
-
-@dataclass
-class Call:
-    """One program about to be run: its words, its input as far as known, and the source it comes from."""
-
-    name: str
-    args: list[str]
-    stdin: str
-    source: str
-    env: Vars = field(default_factory=dict)
 
 
 class Shell:
@@ -111,6 +83,10 @@ class Shell:
         self.functions: dict[str, Node] = {}
         self.aliases: dict[str, str] = {}
         self.cwd = Place("folder")
+        self.elsewhere: tuple[Place, ...] = ()
+        """Where it stands instead, should a change of folder fail."""
+        self.once_there: tuple[Place, ...] = ()
+        """The same, should the last change of folder have succeeded."""
         self.positional: list[str] | None = None
         self.stack: tuple[str, ...] = ()
         self.source = ""
@@ -119,6 +95,7 @@ class Shell:
         """A shell that starts where this one stands; what it changes stays its own."""
         other = Shell(self.shared)
         other.vars, other.functions, other.aliases = dict(self.vars), dict(self.functions), dict(self.aliases)
+        other.elsewhere, other.once_there = self.elsewhere, self.once_there
         other.cwd, other.positional, other.stack, other.source = (
             self.cwd,
             self.positional,
@@ -158,10 +135,30 @@ class Shell:
             return Place("folder")
         place = self.place(path)
         verdict, why = weigh(kind, place, self.shared.policy)
+        if verdict == "allow" and self.strays(kind, path):
+            verdict, why = "ask", f"{kind}s outside the folder, should a change of folder before it fail"
         if NET in path:
             verdict, why = "refuse", f"{why}; the network names the path"
         self.note(kind, str(place), verdict, why)
         return place
+
+    def strays(self, kind: Kind, path: str) -> bool:
+        """Whether a path would be changed that must not be, should a change of folder have failed."""
+        places = (start.join(path, self.shared.folder) for start in self.elsewhere)
+        changes = kind in ("write", "delete")
+        return changes and any(weigh(kind, place, self.shared.policy)[0] != "allow" for place in places)
+
+    def go(self, path: str, *, sure: bool = False) -> None:
+        """Change the folder, which fails where there is none of that name."""
+        before = (self.cwd, *self.elsewhere)
+        self.once_there = tuple(start.join(path, self.shared.folder) for start in self.elsewhere)
+        self.cwd = self.place(path)
+        self.stay(self.once_there if sure else (*self.once_there, *before))
+
+    def stay(self, places: tuple[Place, ...]) -> None:
+        """It may stand in these places too."""
+        places = tuple(dict.fromkeys(place for place in places if place != self.cwd))
+        self.elsewhere = places if len(places) <= _MAX_PLACES else (Place("unknown"),)
 
     def place(self, path: str) -> Place:
         """Where a path leads, through the links that the command itself makes."""
