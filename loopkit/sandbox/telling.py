@@ -165,7 +165,8 @@ def head_and_tail(fd: int, shown: int) -> tuple[str, bool]:
     head = head[: len(head) - len(_unfinished(head))]
     tail = tail.lstrip(bytes(range(0x80, 0xC0)))
     left = f"[… {size - len(head) - len(tail)} bytes left out …]"
-    return f"{readable_text(head)}\n{left}\n{readable_text(tail)}", False
+    shown_tail = readable_text(tail)
+    return f"{readable_text(head)[:half]}\n{left}\n{shown_tail[len(shown_tail) - half :]}", False
 
 
 def _unfinished(data: bytes) -> bytes:

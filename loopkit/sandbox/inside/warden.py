@@ -131,9 +131,8 @@ class Warden:
         self._loaded = watch.held(os.getpid())
         self._in_memory = {os.stat(path).st_dev for path in SCRATCH if self._walls.namespaces}
         self._stored_before = watch.stored(setup["folder"], float("inf"))
-        self._program.most = (
-            _MAX_REPLY + 40 * self._limits["shown"]
-        )  # three texts, spelled at worst with 12 bytes
+        # Three texts, whose characters are spelled with 12 bytes at worst.
+        self._program.most = _MAX_REPLY + 40 * self._limits["shown"]
         socket.send_fds(self._program.end, [b"+"], self._out)
         self._program.send(setup)
 
@@ -189,10 +188,10 @@ class Warden:
     def _breach(self) -> Answer | None:
         """How the run ended by a limit that is broken now."""
         limits, now, cost = self._limits, time.monotonic(), time.process_time()
-        group = self._group()
+        self._next_look = now + (_TICK if self._started is not None else _IDLE_TICK)
         if not self._ready:
             return _broken(f"it was not ready after {_SET_UP:g} s") if now - self._born > _SET_UP else None
-        self._next_look = now + (_TICK if self._started is not None else _IDLE_TICK)
+        group = self._group()
         ended = limit = ""
         if self._started is not None:
             over = now - self._started - limits["seconds"]
@@ -204,7 +203,7 @@ class Warden:
             elif self._cpu(group) - self._cpu_before > limits["cpu"]:
                 ended, limit = "timeout", "cpu"
         memory = watch.added(group, self._loaded, limits["memory"])
-        if memory > limits["memory"]:  # who forked meanwhile was counted twice
+        if memory > limits["memory"]:  # of who forks or ends meanwhile, something may be counted twice
             memory = min(memory, watch.added(self._group(), self._loaded, limits["memory"]))
         self._peak = max(self._peak, memory)
         if self._output() - self._output_before > limits["output"]:

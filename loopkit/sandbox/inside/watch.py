@@ -100,9 +100,12 @@ def held(pid: int) -> int:
     return _sum(f"/proc/{pid}/status", _OF_MEMORY)
 
 
-def share(pid: int) -> int:
-    """The same, each page divided by the number of processes that have it; slower to find out. 0: not known."""
-    return _sum(f"/proc/{pid}/smaps_rollup", _SHARES)
+def share(pid: int, otherwise: int) -> int:
+    """The same, each page divided by the number of processes that have it; slower. `otherwise`: where that is not told."""
+    try:
+        return _sum(f"/proc/{pid}/smaps_rollup", _SHARES)
+    except PermissionError:
+        return otherwise
 
 
 def added(group: Iterable[Process], loaded: int, enough: int) -> int:
@@ -113,13 +116,15 @@ def added(group: Iterable[Process], loaded: int, enough: int) -> int:
     each = [(one, held(one.pid)) for one in group]
     if sum(size for _, size in each) - loaded > enough:
         # It matters: which of the pages do they share with each other, and with us?
-        each, loaded = [(one, share(one.pid) or size) for one, size in each], share(os.getpid()) or loaded
+        shares = [(one, share(one.pid, size)) for one, size in each]
+        if any(size for _, size in shares):  # kernels before 5.4 do not tell
+            each, loaded = shares, share(os.getpid(), loaded)
     return sum(max(0, size - loaded * bool(one.flags & _NOT_EXECUTED)) for one, size in each)
 
 
 def _sum(path: str, names: tuple[bytes, ...]) -> int:
     total = 0
-    with suppress(OSError), open(path, "rb") as file:
+    with suppress(FileNotFoundError, ProcessLookupError), open(path, "rb") as file:
         for line in file:
             if line.startswith(names):
                 total += int(line.split()[1]) << 10
