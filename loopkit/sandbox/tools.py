@@ -266,7 +266,7 @@ class Workbench:
 
     async def _forbidden(self, command: str) -> ToolError | None:
         folder = self._place.get("folder", ".")  # a judge must know where the command will run
-        decision = self._judge(command if folder == "." else f"cd {shlex.quote(folder)}\n{command}")
+        decision = self._judge(command if folder == "." else f"cd {shlex.quote(folder)} || exit\n{command}")
         reasons = "; ".join(decision.reasons)
         match decision.verdict:
             case "allow":

@@ -432,9 +432,9 @@ async def test_the_judge_is_told_where_the_command_will_run(box):
     bench = Workbench(sandbox=box, judge=lambda command: judged.append(command) or Said("allow"))
     await bench.shell("mkdir 'a b'; cd 'a b'")
     await bench.shell("rm -r x")
-    assert judged == ["mkdir 'a b'; cd 'a b'", "cd 'a b'\nrm -r x"]
+    assert judged == ["mkdir 'a b'; cd 'a b'", "cd 'a b' || exit\nrm -r x"]
     await asyncio.gather(bench.shell("cd .."), bench.shell("rm -r y"))
-    assert judged[2:] == ["cd 'a b'\ncd ..", "rm -r y"]
+    assert judged[2:] == ["cd 'a b' || exit\ncd ..", "rm -r y"]
 
 
 async def test_with_the_judge_of_commands(box, folder):
