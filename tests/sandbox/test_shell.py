@@ -103,6 +103,8 @@ def test_a_policy_names_other_places():
         # what the grammar takes for something else
         "cat a.txt | rev | sh\nls -l src 2>/dev/null",
         "ls | sort | head &&\ncd /; rm -rf etc",
+        "ls a.txt\n\\rm -rf ~",
+        "ls a.txt\n\\\nrm -rf ~",
         "cat <<EOF | sort && cd /\nb\nEOF\nrm -rf etc",
         'echo "${x:=`rm -rf ~`}"',
         "ls # quiet \\#\\\nrm -rf ~",

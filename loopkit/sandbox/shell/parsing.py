@@ -23,6 +23,7 @@ _ONE_LINE = {
 _GLUED = re.compile(r"(?<=[^\s\\])((?:\\\\)*)\\\n(?=\S)")
 
 
+_QUOTES = {"string", "expansion", "heredoc_body"}
 # The grammar's scanner looks letters up in tables made for single bytes, and crashes on others: these are spelled
 # out, between two letters that a word may hold.
 _UNUSUAL = re.compile(r"[^\n\t\x20-\x7e]")
@@ -112,15 +113,20 @@ def understood(source: str) -> tuple[Node, list[str]]:
 
 
 def _lost_line_end(root: Node) -> int | None:
-    """Where the end of a line stands within a command: the grammar now and then takes it for a blank."""
+    """Where the end of a line stands within a command or a word: the grammar now and then takes it for a blank."""
     todo = [root]
     while todo:
         node = todo.pop()
         todo += node.children
+        data, start = node.text or b"", node.start_byte
+        if node.type == "word" and b"\n" in data and (node.parent is None or node.parent.type not in _QUOTES):
+            at = data.replace(b"\\\n", b"  ").find(b"\n")
+            if at >= 0:
+                return start + at
         if node.type not in _ONE_LINE:
             continue
         for left, right in pairwise(node.children):
-            gap = (node.text or b"")[left.end_byte - node.start_byte : right.start_byte - node.start_byte]
+            gap = data[left.end_byte - start : right.start_byte - start]
             at = gap.replace(b"\\\n", b"  ").find(b"\n")
             if at >= 0 and not left.type.startswith("heredoc") and not right.type.startswith("heredoc"):
                 return left.end_byte + at
