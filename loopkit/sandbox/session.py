@@ -106,7 +106,7 @@ class Session:
     async def run(self, code: str, *, limits: Limits | None = None) -> Execution:
         """Run one cell. Raises SandboxError once the session has ended, ValueError for an empty cell.
 
-        A cell that runs out of time is interrupted, and the session goes on if it answers within a second. `limits`
+        A cell that runs out of time is interrupted, and the session goes on if it answers within two seconds. `limits`
         holds for this cell, but memory, file size and open files are never more than the session's.
         """
         return await self._ask({"code": some(code)}, limits)

@@ -34,7 +34,7 @@ HOARD = "held = []\nwhile True: held.append(bytearray(1 << 20))"
         ("for n in range(5): open(str(n), 'wb').write(bytes(1 << 20))", {"disk": 3 * MB}, "disk", "more than disk=3 MiB"),
         ("import os, time\nf = open('f', 'wb')\nos.unlink('f')\nf.write(bytes(4 << 20))\nf.flush()\ntime.sleep(90)", {"disk": 3 * MB}, "disk", "more than disk=3 MiB"),
         ("import os\nos.mkdir('d', 0o700)\nfor n in range(5): open(f'd/{n}', 'wb').write(bytes(1 << 20))\nos.chmod('d', 0)", {"disk": 3 * MB}, "disk", "more than disk=3 MiB"),
-        ("for n in range(20_100): open(str(n), 'w').close()", {}, "disk", "too many files"),
+        ("import os\nopen('f', 'w')\nfor n in range(20_100): os.link('f', str(n))", {}, "disk", "too many files"),
         (FORKS, {"processes": 8}, "processes", "more than processes=8"),
         ("import threading, time\nfor _ in range(9): threading.Thread(target=time.sleep, args=(90,)).start()", {"processes": 8}, "processes", "more than processes=8"),
     ],

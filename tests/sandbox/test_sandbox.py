@@ -312,7 +312,7 @@ async def test_folders_that_are_closed_or_deep_are_passed_over_and_removed(tmp_p
         done = await box.run(code)
         assert done.ended == "ok" or "PermissionError" in done.message  # chmod may be refused
         assert "g" in [made.name for made in done.files]
-        deep = "import os\nfor n in range(1000):\n    os.mkdir('d')\n    os.chdir('d')"
+        deep = "import os\nfor n in range(150):\n    os.mkdir('d')\n    os.chdir('d')"
         done = await box.run(deep)
         assert done.ended == "disk" and "folders that are too deep" in done.message
         home = box.home
@@ -449,7 +449,7 @@ async def test_functions_are_called_as_code_is_run(workplace):
 
 async def test_a_fresh_interpreter_gives_the_same_results(warm):
     codes = [
-        "1 + 1", "import sympy; sympy.sqrt(8)", "import numpy; numpy.arange(2)", "print('a'); raise KeyError(3)", "x = (",
+        "1 + 1", "import numpy; numpy.arange(2)", "print('a'); raise KeyError(3)", "x = (",
         "exit(3)", "import os; os._exit(4)", "import os; os.abort()", "open('f', 'w').write('x')", "import warnings; warnings.warn('w')",
         "import json; json.loads('{')", "__name__, __file__ if '__file__' in dir() else None", "import sys; sys.argv, len(sys.path) > 1",
         "x = bytearray(1 << 40)", "import socket; socket.socket().bind(('', 0))", "import os; sorted(os.environ)",
@@ -634,7 +634,7 @@ asyncio.run(main())
 
 
 @linux
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_host_that_is_killed_takes_everything_with_it(eventually, number):
     host = subprocess.Popen(
         [sys.executable, "-c", HOST], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

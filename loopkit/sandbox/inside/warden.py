@@ -25,7 +25,7 @@ _DISK_TICK = 0.25
 _SHARE = 4
 """Looking around takes at most one part in so many of the time."""
 _MAX_REPLY = 4 << 20
-_GRACE = 1.0
+_GRACE = 2.0
 """Seconds that a session has to answer an interrupt before it is ended."""
 _SET_UP = 60.0
 """Seconds that a process has to get ready."""
