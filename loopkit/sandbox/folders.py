@@ -6,7 +6,7 @@ import stat
 from itertools import islice
 from pathlib import Path
 
-from .inside.tree import Unseen, walk
+from .inside.tree import Unseen, open_folder, walk
 from .results import MadeFile, readable_text
 
 _MAX_LISTED = 20_000
@@ -40,9 +40,6 @@ def _plain(name: str) -> str:
     return readable_text(text.encode()).replace("\n", "\\n").replace("\t", "\\t")
 
 
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
 def delete_tree(folder: Path) -> None:
     """Remove a folder that a program may have left closed, or thousands of levels deep.
 
@@ -56,7 +53,7 @@ def delete_tree(folder: Path) -> None:
 def _empty(folder: Path) -> None:
     # One folder is open at a time, and its way back is "..": neither paths nor descriptors run out.
     os.chmod(folder, 0o700)
-    here = os.open(folder, _FOLDER)
+    here = open_folder(folder, None)
     try:
         levels = [("", _identity(here), _empty_of_files(here))]  # name, identity, and folders still in it
         while True:
@@ -81,7 +78,7 @@ def _empty(folder: Path) -> None:
 
 
 def _moved(here: int, name: str) -> int:
-    there = os.open(name, _FOLDER, dir_fd=here)
+    there = open_folder(name, here)
     os.close(here)
     return there
 

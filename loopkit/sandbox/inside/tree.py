@@ -13,6 +13,11 @@ class Unseen(Exception):
     """There are folders within folders, more than DEEPEST of them, or folders of ours that are closed to us."""
 
 
+def open_folder(name: str | os.PathLike[str], above: int | None) -> int:
+    """A descriptor of a folder in the folder `above`, if it is one and no link."""
+    return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+
+
 def walk(folder: str | os.PathLike[str]) -> Iterator[tuple[str, os.stat_result]]:
     """Every entry below `folder`: its relative path, and what lstat says of it. A folder comes before what it holds.
 
@@ -29,7 +34,7 @@ def walk(folder: str | os.PathLike[str]) -> Iterator[tuple[str, os.stat_result]]
                 return False
             with suppress(FileNotFoundError, NotADirectoryError), ExitStack() as opening:
                 above = levels[-1][1] if levels else None
-                fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
+                fd = open_folder(name, above)
                 opening.callback(os.close, fd)
                 entries = opening.enter_context(os.scandir(fd))
                 levels.append((prefix, fd, entries, opening.pop_all()))
