@@ -4,6 +4,7 @@ import re
 
 from .places import ANYTHING
 from .programs import own, script
+from .state import above
 from .walking import Shell
 
 _COMMANDS = {
@@ -45,3 +46,6 @@ def assigned(shell: Shell, name: str, value: str) -> None:
             own(shell, part)
     elif _RISKY.fullmatch(name):
         shell.note("obscure", name, "ask", f"sets {name}, which changes what the programs after it do")
+
+
+above.assigned = assigned

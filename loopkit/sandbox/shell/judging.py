@@ -3,11 +3,38 @@
 import os
 from pathlib import Path
 
-from . import building, builtins, editing, files, languages, network, python, versions, wrappers  # noqa: F401  (they register what they know)
+from . import (
+    building,
+    builtins,
+    editing,
+    environment,
+    files,
+    languages,
+    network,
+    python,
+    statements,
+    versions,
+    wrappers,
+)
 from .decisions import Decision, Effect, Policy
 from .parsing import Unreadable
 from .places import MARKS, SOME
 from .walking import Shared, Shell
+
+_KNOWING = (
+    building,
+    builtins,
+    editing,
+    environment,
+    files,
+    languages,
+    network,
+    python,
+    statements,
+    versions,
+    wrappers,
+)
+"""Each registers what it knows when it is loaded."""
 
 
 def judge(command: str, *, folder: str | Path = ".", policy: Policy | None = None) -> Decision:

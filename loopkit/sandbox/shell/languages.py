@@ -8,6 +8,7 @@ import re
 from . import printing
 from .places import ANYTHING, HOLE, secret
 from .programs import handles, own, script
+from .state import above
 from .walking import Call, Shell
 from .words import plain
 
@@ -149,3 +150,6 @@ def _interpreter(shell: Shell, call: Call) -> str:
         shell.note("obscure", "", "ask", "runs what comes on its input")
         return HOLE
     return script(shell, todo[0], name, todo[1:], call.stdin)
+
+
+above.snippet = snippet

@@ -22,6 +22,7 @@ from .places import (
     weigh,
 )
 from .redirecting import contents
+from .state import above
 from .table import LOOKS, NEVER, VERDICTS, Spec, table
 from .walking import Call, Shell
 from .words import plain
@@ -120,9 +121,6 @@ def script(shell: Shell, path: str, language: str, args: list[str], stdin: str) 
 
 def interpret(shell: Shell, interpreter: str, text: str, args: list[str], stdin: str) -> str:
     """Run text in a language named by its interpreter."""
-    from .languages import snippet
-    from .python import snippet as python
-
     interpreter = re.sub(r"[\d.]+$", "", interpreter)
     if interpreter in SHELLS:
         other = shell.fork()
@@ -133,8 +131,8 @@ def interpret(shell: Shell, interpreter: str, text: str, args: list[str], stdin:
         shell.run_unknown(text)
         return printing.carried(text)
     if interpreter == "python":
-        return python(shell, text, args, stdin)
-    return snippet(shell, interpreter, text, args)
+        return above.python(shell, text, args, stdin)
+    return above.snippet(shell, interpreter, text, args)
 
 
 def own(shell: Shell, arg: str) -> None:
@@ -265,3 +263,6 @@ def _grepped(call: Call, read: str | None) -> str:
     if flags & {"c", "q"}:
         return NAME
     return printing.narrowed(call.stdin) if read is None and call.stdin else printing.carried(read or "")
+
+
+above.invoke = invoke

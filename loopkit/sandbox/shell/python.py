@@ -14,6 +14,7 @@ from . import python_facts as facts
 from .places import ANYTHING, HOLE, NAME
 from .programs import HANDLERS, handles, own, script
 from .python_values import Values
+from .state import above
 from .table import table
 from .walking import Call, Shell
 from .words import plain
@@ -304,3 +305,6 @@ def _module(shell: Shell, module: str, args: list[str], call: Call) -> str:
             kind, module, "ask", f"runs the module {plain(module)}, which reaches out or is not known here"
         )
     return NAME if module in ("calendar", "platform") else HOLE
+
+
+above.python = snippet

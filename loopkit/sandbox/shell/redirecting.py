@@ -8,6 +8,7 @@ from tree_sitter import Node
 from . import words
 from .parsing import quoted, text
 from .places import ENDLESS, HOLE, Place
+from .state import above
 from .walking import Shell
 
 Redirects = list[Node]
@@ -77,8 +78,6 @@ def contents(shell: Shell, place: Place) -> str:
 
 def _heredoc(shell: Shell, redirect: Node, outputs: list, after: list) -> str:
     """The text of a here-document; the grammar hangs the rest of the line on it."""
-    from .statements import continued
-
     start = next(child for child in redirect.children if child.type == "heredoc_start")
     found = next((child for child in redirect.children if child.type == "heredoc_body"), None)
     operator = "|"
@@ -94,7 +93,7 @@ def _heredoc(shell: Shell, redirect: Node, outputs: list, after: list) -> str:
         if child.is_named and child.type not in ("file_redirect", "ERROR"):
             if child not in redirect.children_by_field_name("argument"):
                 rest = (shell, child, operator)
-                after.append(lambda given, rest=rest: continued(*rest, given))
+                after.append(lambda given, rest=rest: above.continued(*rest, given))
     if found is None:
         return ""
     if quoted(start):

@@ -1,5 +1,6 @@
 """What the shells of one command share, and what a call of a program is."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .decisions import Effect, Policy
@@ -33,3 +34,22 @@ class Call:
     stdin: str
     source: str
     env: Vars = field(default_factory=dict)
+
+
+class Above:
+    """What a shell calls in the modules that are built on it. They set it when loaded, so that imports go one way."""
+
+    run: Callable[..., str]
+    """`statements.run`, `run_all` and `continued`: walk the statements of a tree."""
+    run_all: Callable[..., str]
+    continued: Callable[..., str]
+    invoke: Callable[..., str]
+    """`programs.invoke`: what a program does."""
+    assigned: Callable[..., None]
+    """`environment.assigned`: what setting a variable does to later programs."""
+    snippet: Callable[..., str]
+    """`languages.snippet`, and `python.snippet`: programs in other languages."""
+    python: Callable[..., str]
+
+
+above = Above()

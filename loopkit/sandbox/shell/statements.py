@@ -9,6 +9,7 @@ from . import words
 from .parsing import text
 from .places import HOLE, NAME, SECRET
 from .redirecting import REDIRECTS, Redirects, redirected
+from .state import above
 from .walking import Shell
 
 
@@ -385,3 +386,6 @@ _STATEMENTS: dict[str, Callable[[Shell, Node, str], str]] = {
     "variable_assignments": run_all, "declaration_command": _declaration, "unset_command": _unset,
     "command": _command, "redirected_statement": _redirected_statement,
 }  # fmt: skip
+
+
+above.run, above.run_all, above.continued = run, run_all, continued

@@ -29,7 +29,7 @@ from .places import (
     shown,
     weigh,
 )
-from .state import Call, Shared, Vars
+from .state import Call, Shared, Vars, above
 
 _MAX_STEPS = 8_000
 _MAX_EFFECTS = 2_000
@@ -234,9 +234,7 @@ class Shell:
                 found = (old + found)[:_MAX_TEXT]
         self.indexed(found if isinstance(found, str) else " ".join(found))
         self.vars[name] = found
-        from .environment import assigned
-
-        assigned(self, name, found if isinstance(found, str) else " ".join(found))
+        above.assigned(self, name, found if isinstance(found, str) else " ".join(found))
 
     def indexed(self, found: str) -> None:
         """Text with a substitution in an index runs it wherever it is computed with, or taken for a variable."""
@@ -287,15 +285,13 @@ class Shell:
 
     def invoke(self, argv: list[str], stdin: str = "", env: Vars | None = None) -> str:
         """Run a program, a function or a builtin with these words; gives what it prints."""
-        from .programs import invoke
-
         self.spend()
         if not argv:
             return ""
         if len(self.stack) > _MAX_CALLS:
             raise Unreadable("calls itself too deep")
         before, self.stack = self.stack, (*self.stack, f"run {argv[0]}")
-        printed = invoke(self, Call(argv[0], argv[1:], stdin, self.source, env or {}))
+        printed = above.invoke(self, Call(argv[0], argv[1:], stdin, self.source, env or {}))
         self.stack = before
         return printed[:_MAX_TEXT]
 
@@ -330,26 +326,20 @@ class Shell:
         if source.startswith("`") and "\\" in source:
             # Within backquotes a backslash has another meaning, which the tree does not know.
             return self.code(re.sub(r"\\([`$\\])", r"\1", source[1:-1]), shell=inner)
-        from .statements import run_all
-
-        return run_all(inner, node, "")
+        return above.run_all(inner, node, "")
 
     def substituted_process(self, node: Node) -> str:
         """The path that stands for <(…) or >(…)."""
-        from .statements import run_all
-
         path = f"/dev/fd/{63 + len(self.shared.files)}"
         writes = text(node).startswith(">")
-        printed = run_all(self.fork(), node, HOLE if writes else "")
+        printed = above.run_all(self.fork(), node, HOLE if writes else "")
         self.shared.files[path] = HOLE if writes else printed
         return path
 
     def run(self, node: Node, stdin: str = "") -> str:
         """Walk a statement; gives what it prints."""
-        from .statements import run
-
         self.spend()
-        return run(self, node, stdin)[:_MAX_TEXT]
+        return above.run(self, node, stdin)[:_MAX_TEXT]
 
     def fields(self, node: Node) -> list[str]:
         return words.fields(node, self)
