@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -145,13 +146,16 @@ ORDINARY = {
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_what_is_said_to_be_in_force_holds(host, tmp_path_factory):
+def test_what_is_said_to_be_in_force_holds(host):
     if host != "as it is" and os.geteuid():
         pytest.skip("only root can become somebody else")
-    place = tmp_path_factory.mktemp("walls")
-    for path in (place, *place.parents):
-        if path.stat().st_uid == os.geteuid() and path.is_relative_to(tmp_path_factory.getbasetemp().parent):
-            path.chmod(0o755)
+    # Not pytest's folder, which is closed to everybody else.
+    with tempfile.TemporaryDirectory(prefix="walls-") as folder:
+        _holds(host, Path(folder))
+
+
+def _holds(host, place):
+    place.chmod(0o755)
     for name in ("readable", "writable", *(f"given{len(walls)}" for walls in WALLS)):
         (place / name).write_text(name)
     (place / "writable").chmod(0o666)
