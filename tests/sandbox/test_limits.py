@@ -68,7 +68,7 @@ async def test_forks_that_share_their_memory_count_it_once(warm):
         "children = []\nfor _ in range(6):\n    child = os.fork()\n    if not child:\n        time.sleep(0.2)\n        os._exit(0)\n"
         "    children.append(child)\nfor child in children: os.waitpid(child, 0)\n'ok'"
     )
-    done = await warm.run(code, limits=Limits(memory=200 * MB))
+    done = await warm.run(code, limits=Limits(seconds=60, memory=200 * MB))
     assert (done.ended, done.value) == ("ok", "'ok'")
 
 
@@ -77,7 +77,7 @@ async def test_memory_of_other_programs_counts_whole(warm):
     """They have none of what was loaded, so nothing is taken off."""
     hold = "import time; held = b'x' * (60 << 20); time.sleep(90)"
     code = f"import subprocess, sys, time\nfor _ in range(4): subprocess.Popen([sys.executable, '-c', {hold!r}])\ntime.sleep(90)"
-    done = await warm.run(code, limits=Limits(memory=150 * MB))
+    done = await warm.run(code, limits=Limits(seconds=60, memory=150 * MB))
     assert (done.ended, "more than memory=150 MiB" in done.message) == ("memory", True)
 
 

@@ -164,10 +164,7 @@ def _set_up(built: Walls, channel: socket.socket) -> tuple[Program, Any]:
     null = os.open(os.devnull, os.O_RDONLY)
     for fd, target in ((null, 0), (out[0], 1), (out[1], 2)):
         os.dup2(fd, target)
-    for name in os.listdir("/dev/fd"):
-        if int(name) > _CHANNEL:
-            with suppress(OSError):  # the listing's own is closed already
-                os.close(int(name))
+    keep_only(_CHANNEL)
     requests = channel.makefile("rb")
     setup = json.loads(requests.readline())
     folder = setup["folder"]
@@ -178,6 +175,14 @@ def _set_up(built: Walls, channel: socket.socket) -> tuple[Program, Any]:
     program = Program(channel, once=setup["once"], limits=setup["limits"], alone=built.namespaces)
     built.keep_to(folder)
     return program, requests
+
+
+def keep_only(*descriptors: int) -> None:
+    """Close all others but the standard ones."""
+    for name in os.listdir("/dev/fd"):
+        if int(name) > 2 and int(name) not in descriptors:
+            with suppress(OSError):  # the listing's own is closed already
+                os.close(int(name))
 
 
 def _link_inputs(built: Walls) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from . import program, watch
+from . import forge, program, watch
 from .lines import Lines
 from .walls import SCRATCH, Walls
 
@@ -40,22 +40,27 @@ Answer = dict[str, Any]
 class Warden:
     """One run: a one-shot program or a session."""
 
-    def __init__(self, built: Walls) -> None:
-        """Fork the process for a program, which waits; so does this one, until `main` tells them what for."""
+    def __init__(self, built: Walls, forger: socket.socket | None) -> None:
+        """Get a process for a program, from `forger` or by a fork. It waits, and so does this one, for `main`."""
         self._walls = built
         self._home = built.separate()
         self._setup: dict[str, Any] = {}
         ours, theirs = socket.socketpair()
-        self._child = os.fork()
-        if self._child == 0:
-            ours.close()
-            program.prepare(built, theirs)
+        self._told: Lines | None = None
+        if forger:
+            self._child, self._told = forge.CHILD, Lines(forge.order(forger, theirs))
+            forger.close()
+        else:
+            self._child = os.fork()
+            if self._child == 0:
+                ours.close()
+                program.prepare(built, theirs)
         theirs.close()
         self._program = Lines(ours)
         self._status: int | None = None
         self._ready = self._stopped = False
         self._born = self._started = self._interrupted = None
-        self._cpu_before = self._output_before = self._peak = 0
+        self._cpu_before = self._output_before = self._peak = self._cpu_told = 0
         self._stored_before: tuple[float, float] = (0, 0)
         self._next_look = self._next_disk = 0.0
 
@@ -81,6 +86,8 @@ class Warden:
         """The last answer; None when the host wants no more."""
         poll = select.poll()
         poll.register(self._host.end, select.POLLIN)
+        if self._told:
+            poll.register(self._told.end, select.POLLIN)
         pause = _IDLE_TICK
         while True:
             poll.poll(pause * 1000)
@@ -128,7 +135,6 @@ class Warden:
         self._setup, self._limits, self._once = setup, setup["limits"], setup["once"]
         self._asked, self._born = False, time.monotonic()
         self._walls.enclose(self._home, setup["folder"], self._limits["scratch"])
-        self._loaded = watch.held(os.getpid())
         self._in_memory = {os.stat(path).st_dev for path in SCRATCH if self._walls.namespaces}
         self._stored_before = watch.stored(setup["folder"], float("inf"))
         # Three texts, whose characters are spelled with 12 bytes at worst.
@@ -150,15 +156,17 @@ class Warden:
             if "broken" in reply:
                 return _broken(reply["broken"])
             self._ready = True
+            self._loaded = watch.held(self._child)
             self._begin()
             return None
         if self._started is None:
             return None  # nothing was asked
+        spent = self._spent()
         if self._once:
             self._stop()
             if breach := self._disk_breach():
-                return breach
-        answer = {"ended": "replied", "reply": reply, "late": self._interrupted is not None, **self._spent()}
+                return breach | spent
+        answer = {"ended": "replied", "reply": reply, "late": self._interrupted is not None, **spent}
         self._started, self._asked = None, False
         if self._once:
             return answer
@@ -239,7 +247,7 @@ class Warden:
     def _cpu(self, group: list[watch.Process]) -> float:
         """CPU seconds of all processes so far, ended ones included."""
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return ended.ru_utime + ended.ru_stime + sum(one.cpu for one in group)
+        return ended.ru_utime + ended.ru_stime + self._cpu_told + sum(one.cpu for one in group)
 
     def _output(self) -> int:
         return sum(os.fstat(fd).st_size for fd in self._out)
@@ -247,6 +255,8 @@ class Warden:
     # --- ending ----------------------------------------------------------------------------------------------
 
     def _reap(self) -> None:
+        for told in self._told.hear() if self._told else ():
+            self._status, self._cpu_told = told["status"], told["cpu"]
         with suppress(ChildProcessError):
             while pid := self._wait(os.WNOHANG):
                 if pid == self._child:
@@ -288,7 +298,9 @@ class Warden:
         self._stopped = True
 
     def _end_all(self) -> None:
-        """Kill them again and again until none is left."""
+        """Kill them again and again until none is left. Of a process table that happens when its first one ends."""
+        if self._walls.namespaces:
+            return
         with suppress(ChildProcessError):
             while True:
                 self._kill()

@@ -109,16 +109,16 @@ def share(pid: int, otherwise: int) -> int:
 
 
 def added(group: Iterable[Process], loaded: int, enough: int) -> int:
-    """Bytes that the processes hold together, without the `loaded` bytes that they and this one were forked with.
+    """Bytes that the processes hold together, without the `loaded` bytes that each was forked with.
 
-    Too few at times, but then there are less than `enough`.
+    Up to a `loaded` too few at times, but never more than there are.
     """
     each = [(one, held(one.pid)) for one in group]
     if sum(size for _, size in each) - loaded > enough:
-        # It matters: which of the pages do they share with each other, and with us?
+        # It matters: which of the pages do they share with each other?
         shares = [(one, share(one.pid, size)) for one, size in each]
         if any(size for _, size in shares):  # kernels before 5.4 do not tell
-            each, loaded = shares, share(os.getpid(), loaded)
+            each, loaded = shares, loaded // (len(each) + 1)  # shared with who forked them, at least
     return sum(max(0, size - loaded * bool(one.flags & _NOT_EXECUTED)) for one, size in each)
 
 
