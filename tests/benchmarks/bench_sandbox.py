@@ -61,23 +61,32 @@ def footprint(pid: int) -> tuple[float, int]:
 
 async def repeat(warm: Sandbox, marks: tuple[int, ...]) -> None:
     """Whether something adds up, looked at after so many runs."""
-    zygote = _last_child(warm._started.zygote.pid)
-    print(f"\n{'after runs':>12}{'host MiB':>10}{'fds':>5}{'zygote MiB':>12}{'fds':>5}{'folders':>9}")
+    zygote = warm._started.zygote.pid
+    print(
+        f"\n{'after runs':>12}{'host MiB':>10}{'fds':>5}{'zygote MiB':>12}{'fds':>5}{'processes':>11}{'folders':>9}"
+    )
     count = 0
     for mark in marks:
         while count < mark:
             checked(await warm.run(PROGRAM))
             count += 1
         await asyncio.sleep(1)
-        host, other = footprint(os.getpid()), footprint(zygote)
+        host, others = footprint(os.getpid()), below(zygote)
+        # Programs' processes that wait share nearly all of their memory with the largest, which has the libraries.
+        largest = max(footprint(pid)[0] for pid in others)
+        descriptors = sum(footprint(pid)[1] for pid in others)
         folders = sum(name.isdigit() for name in os.listdir(warm.home))
-        print(f"{count:12}{host[0]:10.1f}{host[1]:5}{other[0]:12.1f}{other[1]:5}{folders:9}")
+        print(
+            f"{count:12}{host[0]:10.1f}{host[1]:5}{largest:12.1f}{descriptors:5}{len(others):11}{folders:9}"
+        )
 
 
-def _last_child(pid: int) -> int:
-    """With namespaces the zygote is the child of the process that was started."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return int(children[0]) if len(children) == 1 else pid
+def below(pid: int) -> list[int]:
+    """The process that was started and all that come from it: the zygote, and what waits for a run."""
+    found = [pid]
+    for one in found:
+        found += map(int, Path(f"/proc/{one}/task/{one}/children").read_text().split())
+    return found
 
 
 async def crowd(warm: Sandbox, at_once: int, runs: int) -> None:
