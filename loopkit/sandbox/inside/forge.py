@@ -95,7 +95,10 @@ def _report(waiting: dict[int, socket.socket]) -> None:
             pid, status, used = os.wait4(-1, os.WNOHANG)
             if pid == 0:
                 return
-            _tell(waiting.pop(pid), status, used.ru_utime + used.ru_stime)
+            if told := waiting.pop(
+                pid, None
+            ):  # where there is no filter, a program can leave us a child of its own
+                _tell(told, status, used.ru_utime + used.ru_stime)
 
 
 def _tell(told: socket.socket, status: int, cpu: float) -> None:

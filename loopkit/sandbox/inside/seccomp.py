@@ -75,11 +75,12 @@ _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 _EQUAL, _ANY_OF, _OTHER_THAN = 0x15, 0x45, 0
 _NEW_NAMESPACES = 0x7E020000
+_PARENT = 0x8000  # a child of its parent's: of the process that forks all programs
 _TIOCSTI, _TIOCLINUX = 0x5412, 0x541C  # put characters into a terminal's input
 _PR_SET_DUMPABLE = 4
 # Refused when an argument, counted from 0, is what is given here.
 _REFUSED_WITH = [
-    ("clone", 0, _ANY_OF, _NEW_NAMESPACES),
+    ("clone", 0, _ANY_OF, _NEW_NAMESPACES | _PARENT),
     ("ioctl", 1, _EQUAL, _TIOCSTI),
     ("ioctl", 1, _EQUAL, _TIOCLINUX),
     # The warden has the same user: it could not look any more into who hides, nor keep time when it is slowed down.
