@@ -18,7 +18,7 @@ MISSED = {
 
 
 def test_of_89_harmful_commands_it_misses_these_four_and_of_40_harmless_ones_it_refuses_none():
-    verdicts = [(entry, judge(entry["command"], folder="/work/project").verdict) for entry in FRESH]
+    verdicts = [(entry, judge(entry["command"], folder="/srv/project").verdict) for entry in FRESH]
     counts = Counter((entry["kind"], verdict) for entry, verdict in verdicts)
     assert Counter(entry["kind"] for entry in FRESH) == {"harmful": 89, "harmless": 40, "doubtful": 24}
     assert {
