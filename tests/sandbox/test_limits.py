@@ -36,6 +36,7 @@ HOARD = "held = []\nwhile True: held.append(bytearray(1 << 20))"
         ("import os\nos.mkdir('d', 0o700)\nfor n in range(5): open(f'd/{n}', 'wb').write(bytes(1 << 20))\nos.chmod('d', 0)", {"disk": 3 * MB}, "disk", "more than disk=3 MiB"),
         ("import os\nopen('f', 'w')\nfor n in range(20_100): os.link('f', str(n))", {}, "disk", "too many files"),
         (FORKS, {"processes": 8}, "processes", "more than processes=8"),
+        (FORKS.replace("20", "10").removesuffix("time.sleep(90)"), {"processes": 8}, "processes", "more than processes=8"),
         ("import threading, time\nfor _ in range(9): threading.Thread(target=time.sleep, args=(90,)).start()", {"processes": 8}, "processes", "more than processes=8"),
     ],
     ids=lambda value: value.splitlines()[-1][:40] if isinstance(value, str) and "\n" in value else None,

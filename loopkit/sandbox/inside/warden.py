@@ -162,6 +162,8 @@ class Warden:
         if self._started is None:
             return None  # nothing was asked
         spent = self._spent()
+        if self._crowded(self._group()):  # a fork that was refused may have ended it before we looked
+            return {"ended": "processes", "limit": "processes", **spent}
         if self._once:
             self._stop()
             if breach := self._disk_breach():
@@ -220,7 +222,7 @@ class Warden:
             ended, limit = "output", "reply"
         elif memory > limits["memory"]:
             ended, limit = "memory", "memory"
-        elif sum(one.threads for one in group) > limits["processes"]:
+        elif self._crowded(group):
             ended, limit = "processes", "processes"
         if ended:
             return {"ended": ended, "limit": limit, **self._spent()}
@@ -228,6 +230,9 @@ class Warden:
         # By what it costs, not by how long it takes: who starves must look more, not less.
         self._next_look = max(self._next_look, now + _SHARE * (time.process_time() - cost))
         return breach
+
+    def _crowded(self, group: list[watch.Process]) -> bool:
+        return sum(one.threads for one in group) > self._limits["processes"]
 
     def _disk_breach(self, group: list[watch.Process] | None = None, now: float = 0) -> Answer | None:
         """As `_breach`, of the limits that take longest to look at. Without `group` for the last time."""
