@@ -4,7 +4,7 @@ import itertools
 import re
 
 from . import printing
-from .places import ANYTHING, HOLE
+from .places import ANYTHING, HOLE, MARKS
 from .programs import handles
 from .redirecting import contents
 from .table import Spec
@@ -49,7 +49,21 @@ def _sed(shell: Shell, call: Call) -> str:
         if in_place:
             shell.touch("write", path)
             shell.shared.files[str(place)] = HOLE
-    return printing.narrowed(call.stdin) if call.stdin and not operands else HOLE
+    if not call.stdin or operands:
+        return HOLE
+    return _edited([plain(program) for program in programs], call.stdin)
+
+
+# Prints some of the lines as they are: by numbers, or by a pattern.
+_SELECTS = re.compile(r"([\d,$]*|/[^/\\]*/)!?[pdq]")
+
+
+def _edited(programs: list[str], given: str) -> str:
+    if all(_SELECTS.fullmatch(program) for program in programs):
+        return printing.narrowed(given)
+    leads_out = any(part in program for program in programs for part in ("..", "~", "\\/"))
+    # A known text becomes one that is not known; a name stays a name, unless it may get the parts of a path.
+    return printing.narrowed(given) if MARKS.search(given) and not leads_out else printing.carried(given)
 
 
 def _sed_program(shell: Shell, program: str) -> None:

@@ -218,6 +218,8 @@ def written(shell: Shell, name: str, place: Place, found: "str | list[Place]") -
         files[str(place)] = found
     elif name in ("cp", "mv", "install"):
         for source in found:
+            if ENDLESS in contents(shell, source) and name != "mv":
+                shell.note("exhaust", str(place), "refuse", "fills the disk")
             if str(source) in files:
                 into = Place(place.base, (*place.parts, *source.parts[-1:]))
                 files[str(place)] = files[str(into)] = files[str(source)]

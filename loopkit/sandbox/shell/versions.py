@@ -39,6 +39,8 @@ _CODE_KEYS = re.compile(
     re.IGNORECASE,
 )
 _RUNS = {"--upload-pack", "--receive-pack", "--exec", "--ext-diff", "-O", "--open-files-in-pager", "--extcmd"}
+_TAKES_FILE = re.compile(r"--(?:file|template|pathspec-from-file)(?:=|$)|-[aesvqnpu]*F|-t$")
+"""A message, or the paths, from a file."""
 _REWRITES = {
     "filter-branch", "filter-repo", "replace", "update-ref", "prune", "repack", "fast-import", "unpack-objects",
 }  # fmt: skip
@@ -81,6 +83,8 @@ def _git(shell: Shell, call: Call) -> str:
             if option != "--ext-diff" and code:
                 inner.fork().code(code)
             inner.note("obscure", option, "ask", "has another program run")
+        if verb in _WORKS and (taken := _TAKES_FILE.match(arg)) and (verb == "commit" or arg[1] != "t"):
+            inner.touch("read", arg[taken.end() :] or (rest[rest.index(arg) + 1 :] or [HOLE])[0])
         if re.match(r"-O.", arg) and verb == "grep":
             inner.fork().code(arg[2:])
         if SECRET in arg or (NET in arg and verb != "commit"):
