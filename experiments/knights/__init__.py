@@ -11,12 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from loopkit.batch.trials import LOOP, Result, Trial, code_version, play
+from loopkit.batch.cells import CellParams, play_cell
+from loopkit.batch.trials import LOOP, Result, Trial, code_version, unsolved
 from loopkit.loop import Outcome
-from loopkit.models import check_id, fingerprint, resolve
-from loopkit.store import RunLog, Store
+from loopkit.models import fingerprint, resolve
+from loopkit.store import RunLog
 
 from .arms import Arm, make
 from .cutting import CutError, cut
@@ -28,15 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["CutError", "Params", "cut", "puzzles", "run", "trials"]
 
 
-class Params(BaseModel):
+class Params(CellParams):
     """One cell of the batch: an arm and a model on some puzzles."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     arm: Arm = "clauses"
     """`reasoning`, `program`, `sentence` or `clauses`."""
-    model: str = "embedded"
-    """`embedded`, `simulated:…`, or any id of pydantic-ai such as `openai:gpt-5-mini`."""
     people: str = Field(default="2-5", pattern=r"^[2-8](-[2-8])?$")
     """How many people a generated puzzle has: a number, or a range such as "2-5"."""
     count: int = Field(default=5, ge=1, le=10_000)
@@ -45,39 +42,15 @@ class Params(BaseModel):
     """Of the generated puzzles."""
     perturb: Perturb = "none"
     """How the generated puzzles differ from the base puzzles of the same seed."""
-    data: str | None = None
-    """A JSONL file of puzzles to use, all of them, instead of generated ones."""
     max_iterations: int = Field(default=3, ge=1, le=20)
     """Turns of the loop under `clauses`."""
     max_tokens: int = Field(default=250, ge=1)
     """Longest answer under `reasoning` and `program`. Models that think at length need thousands."""
 
-    @field_validator("count", "seed", "max_iterations", "max_tokens", mode="before")
-    @classmethod
-    def _number(cls, value: Any) -> Any:
-        if isinstance(value, bool):  # YAML's `yes` would count as 1
-            raise ValueError("must be a number")
-        return value
-
     @field_validator("people", mode="before")
     @classmethod
     def _people(cls, value: Any) -> Any:
         return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
-
-    @field_validator("model")
-    @classmethod
-    def _model(cls, value: str) -> str:
-        return check_id(value)
-
-    @field_validator("data")
-    @classmethod
-    def _data(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        path = Path(value).expanduser().resolve()
-        if not path.is_file():
-            raise ValueError(f"no such file: {path}")
-        return str(path)
 
     @model_validator(mode="after")
     def _range(self) -> Params:
@@ -147,24 +120,14 @@ _model = lru_cache(maxsize=4)(resolve)
 
 async def run(params: Params, out: str | Path, on_done: Callable[[], None] | None = None) -> pd.DataFrame:
     """Play all trials that have no result in `out` yet; return one row per trial, in the order of the puzzles."""
-    import pandas as pd
-
-    from loopkit.batch.summary import trial_rows
-
-    store, all_trials = Store(Path(out) / "records"), trials(params)
-    # The embedded model is busy with one puzzle's clauses as it is; a second puzzle would only wait beside it.
-    await play(all_trials, store, parallel=1 if params.model == "embedded" else 4, on_done=on_done)
-    rows = {row["trial"]: row for row in trial_rows(store, [trial.key for trial in all_trials])}
-    return pd.DataFrame([rows[trial.key] for trial in all_trials])
+    return await play_cell(params, trials(params), out, on_done)
 
 
 def grade(outcome: Outcome, puzzle: Puzzle) -> Result:
     """Compare the one solution that the loop arrived at, if it did, with the truth."""
-    last, best = outcome.history[-1], outcome.best
-    if last.error and not last.error.typed:
-        return Result(result="error", kind=last.error.kind, detail=last.error.message)
-    if best is None:
-        return Result(result="failed", kind=last.error.kind, detail=last.error.message)
+    if result := unsolved(outcome):
+        return result
+    best = outcome.best
     found = best.observation.solutions
     if best.score < 1:
         kind = "astray" if len(found) == 1 else "several solutions" if found else "no solution"

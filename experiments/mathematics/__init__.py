@@ -11,13 +11,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
-from loopkit.batch.trials import LOOP, Result, Trial, code_version, play
+from loopkit.batch.cells import CellParams, play_cell
+from loopkit.batch.trials import LOOP, Result, Trial, code_version, unsolved
 from loopkit.loop import Outcome
-from loopkit.models import check_id, fingerprint, resolve
+from loopkit.models import fingerprint, resolve
 from loopkit.sandbox import Sandbox
-from loopkit.store import RunLog, Store
+from loopkit.store import RunLog
 
 from .arms import LOOPS, Arm, Setting, make
 from .grading import PRELOAD, equal
@@ -29,15 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["Params", "problems", "run", "trials"]
 
 
-class Params(BaseModel):
+class Params(CellParams):
     """One cell of the batch: an arm and a model on some problems."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     arm: Arm = "examples-loop"
     """`reasoning`, `code`, `code-loop`, `examples`, `examples-loop`, or `copying` (no model)."""
-    model: str = "embedded"
-    """`embedded`, `simulated:…`, or any id of pydantic-ai such as `openai:gpt-5-mini`."""
     split: Split = "seen"
     """Which problems: `seen` (of families whose solved examples may be shown), `reworded` (the same families, in a
     wording that no example has), `unseen` (other families)."""
@@ -45,8 +42,6 @@ class Params(BaseModel):
     """How many problems: the first of those that ship, or of those that `seed` generates."""
     seed: int | None = Field(default=None, ge=0)
     """Generates other problems than those that ship. The `reworded` ones are always generated, with seed 0 if none is given."""
-    data: str | None = None
-    """A JSONL file with `problem` and `answer` to use, all of it, instead."""
     samples: int = Field(default=1, ge=1, le=100)
     """Answers drawn for each problem by the arms without a loop; the most common one counts."""
     max_iterations: int = Field(default=4, ge=1, le=20)
@@ -55,28 +50,6 @@ class Params(BaseModel):
     """Longest answer. Models that think at length need thousands."""
     shown: int = Field(default=3, ge=1, le=20)
     """Solved examples in the prompt of the arms `examples`."""
-
-    @field_validator("count", "seed", "samples", "max_iterations", "max_tokens", "shown", mode="before")
-    @classmethod
-    def _number(cls, value: Any) -> Any:
-        if isinstance(value, bool):  # YAML's `yes` would count as 1
-            raise ValueError("must be a number")
-        return value
-
-    @field_validator("model")
-    @classmethod
-    def _model(cls, value: str) -> str:
-        return check_id(value)
-
-    @field_validator("data")
-    @classmethod
-    def _data(cls, value: str | None) -> str | None:
-        if value is None:
-            return None
-        path = Path(value).expanduser().resolve()
-        if not path.is_file():
-            raise ValueError(f"no such file: {path}")
-        return str(path)
 
     @model_validator(mode="after")
     def _together(self) -> Params:
@@ -169,25 +142,14 @@ def _grader() -> Sandbox:
 
 async def run(params: Params, out: str | Path, on_done: Callable[[], None] | None = None) -> pd.DataFrame:
     """Play all trials that have no result in `out` yet; return one row per trial, in the order of the problems."""
-    import pandas as pd
-
-    from loopkit.batch.summary import trial_rows
-
-    store, all_trials = Store(Path(out) / "records"), trials(params)
-    # The embedded model computes on all cores for one request; a second would only wait beside it.
-    await play(all_trials, store, parallel=1 if params.model == "embedded" else 4, on_done=on_done)
-    rows = {row["trial"]: row for row in trial_rows(store, [trial.key for trial in all_trials])}
-    return pd.DataFrame([rows[trial.key] for trial in all_trials])
+    return await play_cell(params, trials(params), out, on_done)
 
 
 async def grade(outcome: Outcome, problem: Problem) -> Result:
     """Compare the answer that the loop arrived at with the truth."""
-    last, best = outcome.history[-1], outcome.best
-    if last.error and not last.error.typed:
-        return Result(result="error", kind=last.error.kind, detail=last.error.message)
-    if best is None:
-        return Result(result="failed", kind=last.error.kind, detail=last.error.message)
-    answer = best.observation.answer
+    if result := unsolved(outcome):
+        return result
+    answer = outcome.best.observation.answer
     if await equal(problem.answer, answer, _grader()):
         return Result(result="correct", detail=answer)
     return Result(result="wrong", detail=answer)

@@ -124,6 +124,16 @@ def recorded_result(events: Sequence[Mapping[str, Any]]) -> Result | None:
     return None
 
 
+def unsolved(outcome: Outcome) -> Result | None:
+    """The result of a loop that no turn of which was judged; None if there is something to grade."""
+    last = outcome.history[-1]
+    if last.error and not last.error.typed:
+        return Result(result="error", kind=last.error.kind, detail=last.error.message)
+    if outcome.best is None:
+        return Result(result="failed", kind=last.error.kind, detail=last.error.message)
+    return None
+
+
 # What makes up the loop itself.
 LOOP = ("loopkit.loop", "loopkit.gates", "loopkit.history", "loopkit.journal", "loopkit.verdict")
 
