@@ -129,6 +129,7 @@ SMALL = {
     "00_the_loop": {"model": "simulated:random", "turns": 4},
     "01_flows": {"model": "simulated:random", "walks": 3},
 }
+EXPERIMENTS = {"04_code_aided_math": {"model": "simulated:random", "count": 2, "max_iterations": 2}}
 
 
 def read(name):
@@ -148,20 +149,19 @@ async def play(name, out, **given):
     return namespace
 
 
-@pytest.mark.parametrize("name", SMALL)
-def test_runs_in_a_kernel_without_a_word_on_stderr(name, tmp_path):
+@pytest.mark.parametrize(("name", "given"), [*SMALL.items(), *EXPERIMENTS.items()])
+def test_runs_in_a_kernel_without_a_word_on_stderr(name, given, tmp_path):
     from loopkit.batch._papermill import papermill
 
     folder = NOTEBOOKS[0].parent
     ran = papermill.execute_notebook(
-        folder / f"{name}.ipynb", tmp_path / "ran.ipynb", parameters=SMALL[name] | {"out": str(tmp_path)},
+        folder / f"{name}.ipynb", tmp_path / "ran.ipynb", parameters=given | {"out": str(tmp_path)},
         cwd=folder, progress_bar=False, execution_timeout=120, store_widget_state=False,
     )  # fmt: skip
     outputs = [output for cell in code_cells(ran) for output in cell.outputs]
     assert [output for output in outputs if output.get("name") == "stderr"] == []
-    assert any("simulated" in output.get("text", "").lower() for output in outputs), (
-        "what is simulated says so"
-    )
+    said = [output.get("text") or output.get("data", {}).get("text/plain", "") for output in outputs]
+    assert "simulated" in "".join(said).lower(), "what is simulated says so"
 
 
 @pytest.mark.parametrize("name", SMALL)
