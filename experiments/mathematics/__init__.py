@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import Field, model_validator
 
@@ -46,7 +46,7 @@ class Params(CellParams):
     """Answers drawn for each problem by the arms without a loop; the most common one counts."""
     max_iterations: int = Field(default=4, ge=1, le=20)
     """Turns of the arms with a loop."""
-    max_tokens: int = Field(default=250, ge=1)
+    max_tokens: int = Field(default=200, ge=1)
     """Longest answer. Models that think at length need thousands."""
     shown: int = Field(default=3, ge=1, le=20)
     """Solved examples in the prompt of the arms `examples`."""

@@ -1,9 +1,9 @@
 """The arms: a model alone, with code, with a loop around the code, and with solved examples before its eyes.
 
-Every arm is a `Loop`. No judge sees the answer: it asks whether there is one, and whether it came out twice.
+Every arm is a `Loop`. No judge sees the answer: it asks whether there is one, and whether it came out again.
 
     reasoning                        the model thinks, and answers
-    code          code-loop          it writes a program; and again, until two programs agree
+    code          code-loop          it writes a program; and again, until an answer comes twice
     examples      examples-loop      the same with the nearest solved examples in the prompt
     copying                          no model: the nearest example's program with this problem's numbers, in order
 """
@@ -50,7 +50,7 @@ class Attempt:
     lost: tuple[str, ...] = ()
     """Of each sample that was not: why (`empty`, `truncated`, `malformed`)."""
     earlier: tuple[str, ...] = ()
-    """The answers that earlier turns came to."""
+    """The answers of earlier turns in which nothing was wrong."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class Setting:
     samples: int = 1
     """For the arms without a loop: how many answers to draw; the most common one counts."""
     max_iterations: int = 4
-    max_tokens: int = 300
+    max_tokens: int = 200
     shown: int = 3
     """How many solved examples the arms `examples` show."""
     integer: bool = True
@@ -151,7 +151,8 @@ def _write(problem: Problem, setting: Setting, *, nearest: bool) -> Callable[...
             return program_in(answer)
 
         attempt = await _sampled(sample, setting.samples, seed=turn)
-        earlier = tuple(one.observation.answer for one in history if one.observation)
+        sound = (one for one in history if one.verdict and not one.verdict.feedback.blocking)
+        earlier = tuple(one.observation.answer for one in sound)
         return Attempt(texts=attempt.texts, lost=attempt.lost, earlier=earlier)
 
     return propose
@@ -199,17 +200,31 @@ def index() -> Nearest:
 
 
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-_STATED = re.compile(r"(?<![A-Za-z_\d.])\d+(?:\.\d+)?")  # not the 3 of x_3
+# The 46 of x_46 and P(46), but not the 3 of x_3 and P(3).
+_STATED = re.compile(r"(?<![A-Za-z\d._])(?<![A-Za-z]\()\d+(?:\.\d+)?|(?<=_)\d{2,}|(?<=[A-Za-z]\()\d{2,}")
+_SIGNED = re.compile(r"(?:(?<![\w)])-)?\d+(?:\.\d+)?")  # not the minus of 5-3
+_GIVEN = re.compile(r"^(?:\w+, )*\w+ = (?:-?\d+, )*-?\d+$", re.MULTILINE)
 
 
 def copied(example: Problem, text: str) -> str:
-    """The example's program with the numbers of `text` in the places where the example's own stood, in order.
+    """The example's program, given the numbers of `text` that stand where the example's own stood, counted from the left.
 
-    A rule, without a model: what the arms `examples` must beat to be more than this.
+    A rule, without a model: what the arms `examples` must beat to be more than this. Of equal numbers in the example the
+    one that follows the last one taken is meant.
     """
-    theirs, ours = _NUMBER.findall(example.problem), _NUMBER.findall(text)
-    new = dict(zip(theirs, ours, strict=False))
-    return _NUMBER.sub(lambda match: new.get(match[0], match[0]), example.program)
+    theirs, ours = _SIGNED.findall(example.problem), _SIGNED.findall(text)
+    last = -1
+
+    def new(match: re.Match[str]) -> str:
+        nonlocal last
+        places = [place for place, number in enumerate(theirs) if number == match[0]]
+        later = [place for place in places if place > last]
+        if not places:
+            return match[0]
+        last = (later or places)[0]
+        return ours[last] if last < len(ours) else match[0]
+
+    return _GIVEN.sub(lambda line: re.sub(r"-?\b\d+", new, line[0]), example.program)
 
 
 # --- execute -----------------------------------------------------------------------------------------------
@@ -270,14 +285,16 @@ def judge_votes(attempt: Attempt, answers: Answers) -> Verdict:
 
 
 def judge_agreement(attempt: Attempt, answers: Answers, *, problem: str, integer: bool) -> Verdict:
-    """Full marks for one value in range, from a program that uses the problem's numbers, that came out before.
+    """Full marks for one value in range, from a program that uses the problem's numbers, that came out so before.
+
+    Before means: in a turn in which nothing was wrong. The program may be the same one, drawn again.
 
     `integer`: the answer is to be an integer from 0 to 999.
     """
     answer = answers.answer
     valid = in_range(answer) if integer else len(answer.split()) == 1
     unused = numbers_unused(problem, attempt.texts[0])
-    agrees = answer in attempt.earlier
+    agrees = valid and not unused and answer in attempt.earlier
     wrong = []
     if not valid:
         wanted = "one integer from 0 to 999" if integer else "one value"
@@ -289,7 +306,7 @@ def judge_agreement(attempt: Attempt, answers: Answers, *, problem: str, integer
         score=sum(dimensions.values()) / 3,
         dimensions=dimensions,
         feedback=Feedback(
-            blocking=tuple(wrong), suggestions=() if agrees else ("no other program came to this answer yet",)
+            blocking=tuple(wrong), suggestions=() if agrees else ("no other turn came to this answer yet",)
         ),
     )
 

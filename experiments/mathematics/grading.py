@@ -1,16 +1,20 @@
-"""Is it the right answer? Asked of math-verify, which evaluates text, and therefore in the sandbox."""
+"""Is it the right answer? Integers are compared; else math-verify is asked, which evaluates text: in the sandbox."""
 
 from __future__ import annotations
 
 import json
+import re
 
 from loopkit.sandbox import Limits, Sandbox, SandboxError
+
+from .problems import in_range
 
 PRELOAD = ("sympy", "math_verify")
 
 # Texts of models and of files are read as LaTeX and as plain numbers; what a program printed also as sympy prints it.
 _PROGRAM = """
 import json
+import re
 import sympy
 from math_verify import parse, verify
 truth, given = json.loads({data!r})
@@ -40,8 +44,12 @@ right = any("".join(one.split()) == "".join(truth.split()) for one in spellings(
 async def equal(truth: str, given: str, sandbox: Sandbox) -> bool:
     """Whether `given` is the same value as `truth`; an answer that cannot be read, or takes too long, is not.
 
+    What is evaluated could, if a model set out to, change what evaluates it. An integer is not evaluated.
+
     `sandbox` should have PRELOAD loaded, for speed. Raises SandboxError if grading itself does not work.
     """
+    if in_range(truth) and re.fullmatch(r"[+-]?[0-9]{1,20}", given):
+        return int(given) == int(truth)
     run = await sandbox.run(_PROGRAM.format(data=json.dumps([truth, given])), limits=Limits(seconds=20))
     if run.ended == "ok" and run.value in ("'right'", "'wrong'"):
         return run.value == "'right'"

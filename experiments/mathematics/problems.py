@@ -60,7 +60,8 @@ def in_range(answer: str) -> bool:
 
 
 def generate(split: Split, count: int, seed: int | str) -> list[Problem]:
-    """`count` problems of the families of one split, in turn, all different and none of them among `shown`.
+    """`count` problems of the families of one split, in turn, each with numbers that its family has in no other of them
+    and in none of `shown`, whatever the wording.
 
     Every answer is found twice, by the family's program and by its check. Raises AssertionError if they differ, which
     is a defect of the family.
@@ -68,15 +69,19 @@ def generate(split: Split, count: int, seed: int | str) -> list[Problem]:
     if split not in get_args(Split):
         raise ValueError(f"split must be one of {', '.join(get_args(Split))}, got {split!r}")
     families = [family for family in FAMILIES if family.seen == (split != "unseen")]
-    taken = {one.problem for one in shown()} if seed != _SHOWN_SEED else set()
+    taken = {_numbers(one) for one in shown()} if seed != _SHOWN_SEED else set()
     problems: list[Problem] = []
     for number in range(count):
         family, turn = families[number % len(families)], number // len(families)
         drawn = _drawn(family, split, turn, seed)
-        problem = next(one for one in drawn if one.problem not in taken)
-        taken.add(problem.problem)
+        problem = next(one for one in drawn if _numbers(one) not in taken)
+        taken.add(_numbers(problem))
         problems.append(problem)
     return problems
+
+
+def _numbers(problem: Problem) -> tuple[str | None, str]:
+    return problem.family, json.dumps(problem.parameters, sort_keys=True)
 
 
 def _wordings(family: Family, split: Split) -> range:

@@ -39,6 +39,8 @@ class Request:
     """The JSON schema the answer must have; None for free text."""
     rng: random.Random
     """Seeded by the whole request and its `seed` setting, so that the same request gets the same answer."""
+    shown: tuple[str, ...]
+    """The answers in the examples that came with it."""
     expected: Any
     """The right answer, where the caller of `ask` gave it."""
 
@@ -59,7 +61,9 @@ def policy(name: str) -> Callable[[Policy], Policy]:
 
 @policy("random")
 def _random(request: Request) -> str:
-    """Knows nothing: any answer the schema allows, or the words of the prompt shuffled."""
+    """Knows nothing: any answer the schema allows; else one of those it was shown, or the prompt's words shuffled."""
+    if request.schema is None and request.shown:
+        return request.rng.choice(request.shown)
     if request.schema is None:
         words = request.prompt.split()
         request.rng.shuffle(words)
@@ -132,6 +136,7 @@ class SimulatedModel(Model):
         parts = [part for message in messages for part in message.parts]
         prompts = [part.content for part in parts if isinstance(part, UserPromptPart)]
         prompt = prompts[-1] if prompts and isinstance(prompts[-1], str) else str(prompts[-1:])
+        shown = [part.content for part in parts if isinstance(part, TextPart)]
         schema = params.output_object.json_schema if params.output_object else None
         # Not the messages as they are: their time stamps differ from call to call.
         said = [getattr(part, "content", None) for part in parts]
@@ -141,6 +146,7 @@ class SimulatedModel(Model):
             Request(
                 prompt=prompt,
                 schema=schema,
+                shown=tuple(shown),
                 rng=random.Random(hashlib.sha256(whole.encode("utf-8", "replace")).digest()),
                 expected=expected_answer.get(),
             )

@@ -162,7 +162,7 @@ print(p * r.max() // r.sum())""",
         wordings=(
             "A rectangular box measures $a by $b by $c. Its space diagonal has length √N. Find N.",
             "Find the square of the distance between two opposite corners of a rectangular block with edges $a, $b and $c.",
-            "A room is $a metres long, $b metres wide and $c metres high and has 4 lamps. A straight string from a corner of the floor to the opposite corner of the ceiling is √N metres long. What is N?",
+            "A room is $a metres long, $b metres wide and $c metres high and has four lamps. A straight string from a corner of the floor to the opposite corner of the ceiling is √N metres long. What is N?",
             "In space a point moves $a units east, then $b units north, then $c units up. What is the square of its distance from where it started?",
         ),
         program="""\

@@ -159,9 +159,9 @@ power_digits = Family(
     seen=True,
     draw=_draw_power_digits,
     wordings=(
-        "The number $a^$b is written in base $base. Find the sum of its digits, expressed in base 10.",
+        "The number $a^$b is written in base $base. Find the sum of its digits, expressed as an ordinary decimal number.",
         "What is the sum, as an ordinary decimal number, of the digits of the base-$base representation of $a^$b?",
-        "In base $base, let S be the sum of the digits of N, where N = $a^$b. Write S in base 10.",
+        "In base $base, let S be the sum of the digits of N, where N = $a^$b. Write S as a decimal number.",
     ),
     program="""\
 import sympy

@@ -113,7 +113,7 @@ collector = Family(
     draw=_draw_collector,
     wordings=(
         "Every box of cereal holds one of $n different cards, each equally likely and independent of the other boxes. Zoe already owns $c different cards. The expected number of boxes that she still has to buy until she owns $d different cards is p/q in lowest terms. Find p + q.",
-        "Tom wants $d different stickers and already has $c. Each packet holds one sticker, chosen uniformly at random from $n kinds. On average he will open p/q further packets until he has them, where p and q are relatively prime positive integers. Find p + q.",
+        "Tom has $c different stickers so far. Each packet holds one sticker, chosen uniformly at random from $n kinds. On average he will open p/q further packets until he has $d different ones in all, where p and q are relatively prime positive integers. Find p + q.",
         "A random generator yields integers from 1 to $n, all equally likely. So far $c different values have appeared. In lowest terms, p/q is the expected number of further draws until $d different values have appeared in all. Find p + q.",
     ),
     program="""\
@@ -244,10 +244,10 @@ def _draw_polygon_walk(rng: random.Random) -> dict[str, int | str]:
         d = rng.randint(1, n // 2)
         # The vertex is d moves away, or n - d round the other side; moves to spare must cancel in pairs.
         if any(k >= way and (k - way) % 2 == 0 for way in (d, n - d)):
-            return {"n": n, "last": n - 1, "k": k, "d": d}
+            return {"n": n, "k": k, "d": d}
 
 
-def _check_polygon_walk(n: int, last: int, k: int, d: int) -> int:
+def _check_polygon_walk(n: int, k: int, d: int) -> int:
     """j steps the one way and k - j the other way end 2j - k vertices on."""
     ways = sum(comb(k, j) for j in range(k + 1) if (2 * j - k - d) % n == 0)
     return _terms(Fraction(ways, 2**k)) % 1000
@@ -260,8 +260,8 @@ polygon_walk = Family(
     seen=False,
     draw=_draw_polygon_walk,
     wordings=(
-        "A bug starts at vertex 0 of a regular polygon with $n vertices numbered 0 to $last in order. Each move takes it to one of the two neighbouring vertices, equally likely. After $k moves it is at vertex $d with probability u/v in lowest terms. Find the remainder when u + v is divided by 1000.",
-        "A counter starts on field 0 and makes $k moves around a circle of $n fields, numbered 0 to $last in order. Every move is one field forward or one back, decided by a fair coin. In lowest terms, it ends on field $d with probability u/v. Find the remainder when u + v is divided by 1000.",
+        "A bug starts at vertex 0 of a regular polygon with $n vertices numbered 0, 1, 2, ... in order. Each move takes it to one of the two neighbouring vertices, equally likely. After $k moves it is at vertex $d with probability u/v in lowest terms. Find the remainder when u + v is divided by 1000.",
+        "A counter starts on field 0 and makes $k moves around a circle of $n fields, numbered 0, 1, 2, ... in order. Every move is one field forward or one back, decided by a fair coin. In lowest terms, it ends on field $d with probability u/v. Find the remainder when u + v is divided by 1000.",
         "Let X be the sum of $k independent numbers that are 1 or -1 with probability 1/2 each. The probability that X - $d is a multiple of $n is u/v in lowest terms. Find the remainder when u + v is divided by 1000.",
     ),
     program="""\

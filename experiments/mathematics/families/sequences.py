@@ -79,7 +79,7 @@ linear_recurrence = Family(
     seen=True,
     draw=_draw_linear_recurrence,
     wordings=(
-        "A sequence has x_1 = $a, x_2 = $b, and x_n = ${p}x_(n-1) + ${q}x_(n-2) for all n >= 3. Find the remainder when x_$k is divided by 1000.",
+        "A sequence has x_1 = $a, x_2 = $b, and x_n = ${p}x_(n-1) + ${q}x_(n-2) for all n > 2. Find the remainder when x_$k is divided by 1000.",
         "The first two terms of a sequence are $a and $b, in this order. From the third on, each term is $p times the previous term plus $q times the term before that. Find the remainder when term number $k is divided by 1000.",
         "Find the remainder when x_$k is divided by 1000, given that x_(n+2) = ${q}x_n + ${p}x_(n+1) for all n >= 1, x_1 = $a and x_2 = $b.",
     ),
@@ -92,11 +92,10 @@ print(b % 1000)""",
 
 
 def _draw_reciprocal_products(rng: random.Random) -> dict[str, int | str]:
-    n = rng.randint(5, 60)
-    return {"a": rng.randint(1, 12), "d": rng.randint(2, 9), "n": n, "m": n + 1}
+    return {"a": rng.randint(1, 12), "d": rng.randint(2, 9), "n": rng.randint(5, 60)}
 
 
-def _check_reciprocal_products(a: int, d: int, n: int, m: int) -> int:
+def _check_reciprocal_products(a: int, d: int, n: int) -> int:
     """1/xy = (1/x - 1/y) / d where y - x = d, so that all but two of the terms cancel."""
     total = (Fraction(1, a) - Fraction(1, a + n * d)) / d
     return total.numerator + total.denominator
@@ -110,7 +109,7 @@ reciprocal_products = Family(
     draw=_draw_reciprocal_products,
     wordings=(
         "The arithmetic sequence a_1, a_2, a_3, ... has first term $a and common difference $d. The sum of 1/(a_k * a_(k+1)) over k = 1, 2, ..., $n equals p/q, where p and q are relatively prime positive integers. Find p + q.",
-        "Let a_1 = $a and a_(k+1) = a_k + $d for k >= 1. Adding the $n fractions 1/(a_1 * a_2), 1/(a_2 * a_3), ..., 1/(a_$n * a_$m) gives p/q in lowest terms. Find p + q.",
+        "Let a_1 = $a and a_(k+1) = a_k + $d for k >= 1. The first $n of the fractions 1/(a_1 * a_2), 1/(a_2 * a_3), 1/(a_3 * a_4), ... add up to p/q in lowest terms. Find p + q.",
         "Consecutive terms of an arithmetic sequence differ by $d, each term being larger than the one before, and the first term is $a. Each of the first $n terms is multiplied by the next term, and the reciprocals of these $n products add up to p/q in lowest terms. Find p + q.",
     ),
     program="""\
@@ -143,7 +142,7 @@ growing_blocks = Family(
     wordings=(
         "A nondecreasing sequence consists of positive integers, and each positive integer k appears in it exactly k + $c times. Find the remainder when the sum of its first $n terms is divided by 1000.",
         "Find the remainder when the sum of the first $n terms of a sequence is divided by 1000, if the sequence lists the positive integers in increasing order, each integer k being repeated so that it occurs k + $c times in a row.",
-        "In increasing order, k + $c copies of the number k are written down for k = 1, 2, 3, and so on without end. Let S be the sum of the first $n numbers written. Find the remainder when S is divided by 1000.",
+        "In increasing order, k + $c copies of the number k are written down for k = 1, 2, and so on without end. Let S be the sum of the first $n numbers written. Find the remainder when S is divided by 1000.",
     ),
     program="""\
 import numpy as np
@@ -160,12 +159,11 @@ def _draw_rational_recurrence(rng: random.Random) -> dict[str, int | str]:
         "a": rng.randint(2, 40),
         "b": rng.randint(2, 40),
         "k": k,
-        "kk": k * k,
-        "n": rng.randint(100, 2100),
+        "n": 5 * rng.randint(20, 420) + rng.randint(3, 5),  # the other terms are a and b, whatever k is
     }
 
 
-def _check_rational_recurrence(a: int, b: int, k: int, kk: int, n: int) -> int:
+def _check_rational_recurrence(a: int, b: int, k: int, n: int) -> int:
     """k times the terms are x, y, (y + 1)/x, (x + y + 1)/xy, (x + 1)/y, and then again x, y, ..."""
     x, y = k * a, k * b
     period = Fraction(x), Fraction(y), Fraction(y + 1, x), Fraction(x + y + 1, x * y), Fraction(x + 1, y)
@@ -180,9 +178,9 @@ rational_recurrence = Family(
     seen=True,
     draw=_draw_rational_recurrence,
     wordings=(
-        "A sequence has t_1 = $a, t_2 = $b, and t_m = ($k*t_(m-1) + 1)/($kk*t_(m-2)) for all m >= 3. Write t_$n as p/q with relatively prime positive integers p and q. Find p + q.",
-        "Let t_1 = $a and t_2 = $b. For m >= 3 the term t_m is obtained by adding 1 to $k times t_(m-1) and dividing the result by $kk times t_(m-2). In lowest terms t_$n = p/q. Find p + q.",
-        "Find p + q, where p/q in lowest terms is the term t_$n of the sequence given by t_(m+2) = (1 + $k*t_(m+1))/($kk*t_m) for all m >= 1, with t_2 = $b and t_1 = $a.",
+        "A sequence has t_1 = $a, t_2 = $b, and t_m = ($k*t_(m-1) + 1)/($k^2*t_(m-2)) for all m > 2. Write t_$n as p/q with relatively prime positive integers p and q. Find p + q.",
+        "Let t_1 = $a and t_2 = $b. For m > 2 the term t_m is obtained by adding 1 to $k times t_(m-1) and dividing the result by $k^2 times t_(m-2). In lowest terms t_$n = p/q. Find p + q.",
+        "Find p + q, where p/q in lowest terms is the term t_$n of the sequence given by t_(m+2) = (1 + $k*t_(m+1))/($k^2*t_m) for all m >= 1, with t_2 = $b and t_1 = $a.",
     ),
     program="""\
 import sympy
@@ -219,9 +217,9 @@ constant_differences = Family(
     seen=False,
     draw=_draw_constant_differences,
     wordings=(
-        "A polynomial P of degree at most 3 has P(1) = $a, P(2) = $b, P(3) = $c and P(4) = $d. Find P($k).",
+        "A polynomial P of degree three or less has P(1) = $a, P(2) = $b, P(3) = $c and P(4) = $d. Find P($k).",
         "A sequence begins $a, $b, $c, $d, and its third differences are all equal. Find term number $k of the sequence, the number $a being term number 1.",
-        "Find a_$k if a_n is a polynomial in n of degree at most 3 and a_4 = $d, a_3 = $c, a_2 = $b, a_1 = $a.",
+        "Find a_$k if a_n is a polynomial in n of degree three or less and a_4 = $d, a_3 = $c, a_2 = $b, a_1 = $a.",
     ),
     program="""\
 import sympy
@@ -233,10 +231,10 @@ print(sympy.interpolate([a, b, c, d], k))""",
 
 def _draw_distinct_powers(rng: random.Random) -> dict[str, int | str]:
     b = rng.choice([b for b in range(3, 20) if b != 10])  # in base 10 nothing is left to do
-    return {"b": b, "next": b + 1, "n": rng.randint(20, 500)}
+    return {"b": b, "n": rng.randint(20, 500)}
 
 
-def _check_distinct_powers(b: int, next: int, n: int) -> int:
+def _check_distinct_powers(b: int, n: int) -> int:
     powers = [b**e for e in range(n.bit_length())]
     sums = sorted(sum(some) for size in range(1, len(powers) + 1) for some in combinations(powers, size))
     return sums[n - 1] % 1000
@@ -249,8 +247,8 @@ distinct_powers = Family(
     seen=False,
     draw=_draw_distinct_powers,
     wordings=(
-        "The increasing sequence of all positive integers that are powers of $b or sums of distinct powers of $b begins with 1, $b, $next, where 1 counts as a power of $b. Find the remainder when term number $n is divided by 1000.",
-        "Write down, in increasing order, every positive integer that is a sum of one or more different numbers from the list 1, $b, $b^2, $b^3, ... of powers. Find the remainder when the number in place $n is divided by 1000.",
+        "The increasing sequence of all positive integers that are powers of $b or sums of distinct powers of $b begins with 1, $b, $b + 1, where 1 counts as a power of $b. Find the remainder when term number $n is divided by 1000.",
+        "Write down, in increasing order, every positive integer that is a sum of one or more different numbers from the list 1, $b, $b^2, ... of powers. Find the remainder when the number in place $n is divided by 1000.",
         "Let T be the set of positive integers all of whose digits in base $b are 0 or 1. The elements of T are listed from the smallest upwards. Find the remainder when the one in place $n is divided by 1000.",
     ),
     program='print(int(format(n, "b"), b) % 1000)',

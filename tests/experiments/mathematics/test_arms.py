@@ -128,16 +128,17 @@ async def test_samples_that_are_all_of_no_use_are_a_failure(sandbox):
 
 @pytest.mark.parametrize("arm", [arm for arm in ARMS if arm != "copying"])
 @pytest.mark.parametrize(
-    ("policy", "result"), [("oracle", "correct"), ("random", "failed"), ("truncated", "failed")]
+    ("policy", "results"),
+    [("oracle", {"correct"}), ("random", {"wrong", "failed"}), ("truncated", {"failed"})],
 )
-async def test_every_arm_under_models_that_know_all_and_nothing(arm, policy, result, tmp_path):
+async def test_every_arm_under_models_that_know_all_and_nothing(arm, policy, results, tmp_path):
     frame = await run(Params(arm=arm, model=f"simulated:{policy}", count=4, max_iterations=2), tmp_path)
-    assert set(frame["result"]) == {result}
+    assert set(frame["result"]) <= results
     counts = measure(Store(tmp_path / "records").runs())
     if policy == "oracle" and arm != "reasoning":
         assert counts["programs"].tolist() == [2 if arm.endswith("loop") else 1] * 4
         assert (counts["duplicate"] == counts["programs"] - 1).all()
-    else:
+    elif policy == "truncated":
         assert counts["programs"].sum() == 0 or arm == "reasoning"  # nothing that is no program is ever run
     assert summary(counts)["trials"].tolist() == [4]
 
@@ -145,12 +146,26 @@ async def test_every_arm_under_models_that_know_all_and_nothing(arm, policy, res
 async def test_copying_asks_no_model(tmp_path):
     frame = await run(Params(arm="copying", model="simulated:malformed", count=6), tmp_path)
     assert frame["tokens"].tolist() == [0] * 6
-    assert (frame["result"] == "correct").sum() >= 3
+    assert (frame["result"] == "correct").sum() >= 5
 
 
 def test_copying_an_example_onto_itself_changes_nothing():
     for example in shown()[::20]:
         assert copied(example, example.problem) == example.program
+
+
+def test_copying_takes_each_number_from_its_place():
+    example = Problem(id="e", problem="From -2 and 3, 3 times: find it.", answer="7", parameters={})
+    program = "# From -2\na = -2\n# and 3\nb, c = 3, 3\nprint(a + 3 * b * c)"
+    told = SimpleNamespace(problem=example.problem, program=program)
+    assert copied(told, "From 5 and -4, 6 times: find it.") == (
+        "# From -2\na = 5\n# and 3\nb, c = -4, 6\nprint(a + 3 * b * c)"
+    )
+
+
+async def test_an_answer_that_was_faulty_before_does_not_count_as_found_before(sandbox):
+    outcome, _ = await played("code-loop", ["print(7)", GOOD, ALSO_GOOD], sandbox)
+    assert [round(turn.score, 2) for turn in outcome.history] == [0.33, 0.67, 1.0]
 
 
 def test_the_prompt_never_holds_the_problem_it_asks():
@@ -199,7 +214,7 @@ def test_agreement_needs_all_three(value, uses, before, integer):
     verdict = judge_agreement(attempt, Answers(given=(str(value),)), problem=SEVEN.problem, integer=integer)
     valid = 0 <= value <= 999 or not integer
     used = uses or {str(abs(value))} >= {"21", "3"}
-    assert verdict.score == pytest.approx((valid + used + before) / 3)
+    assert verdict.score == pytest.approx((valid + used + (before and valid and used)) / 3)
     assert bool(verdict.feedback.blocking) == (not valid or not used)
 
 

@@ -12,6 +12,7 @@ from typing import get_args
 
 import pytest
 
+from experiments.mathematics.arms import numbers_unused
 from experiments.mathematics.families import FAMILIES, Topic
 
 each_family = pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -62,6 +63,14 @@ def test_each_wording_states_every_number_that_the_program_needs(family):
             assert values == ", ".join(taken)
             stated = re.findall(r"\d+", words)[-len(taken) :]
             assert stated == [value.lstrip("-") for value in taken], (words, values)
+
+
+@each_family
+def test_the_judge_has_nothing_to_say_against_its_program(family):
+    for parameters in draws(family, 20):
+        for number in range(len(family.wordings)):
+            text, program = family.problem(number, parameters), family.solution(number, parameters)
+            assert numbers_unused(text, program) == [], text
 
 
 @each_family

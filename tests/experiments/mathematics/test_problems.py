@@ -41,12 +41,13 @@ def test_splits_keep_to_their_families_and_wordings():
 
 
 def test_examples_are_of_seen_families_in_wordings_but_the_last_and_none_is_posed():
-    texts = {one.problem for one in shown()}
+    numbers = {(one.family, *one.parameters.values()) for one in shown()}
     assert {one.family for one in shown()} == {family.name for family in FAMILIES if family.seen}
     assert all(one.wording < len(FAMILY[one.family].wordings) - 1 for one in shown())
     posed = [*shipped(), *generate("seen", 120, 3), *generate("reworded", 40, 3)]
-    assert not texts & {one.problem for one in posed}
+    assert not numbers & {(one.family, *one.parameters.values()) for one in posed}
     assert len({one.id for one in posed}) == len(posed)
+    assert len({(one.family, *one.parameters.values()) for one in shipped()}) == len(shipped())
 
 
 def test_another_seed_other_problems_and_the_same_seed_the_same():
