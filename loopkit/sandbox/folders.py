@@ -7,9 +7,8 @@ from itertools import islice
 from pathlib import Path
 
 from .inside.tree import Unseen, open_folder, walk
+from .inside.watch import MAX_FILES
 from .results import MadeFile, readable_text
-
-_MAX_LISTED = 20_000
 
 Snapshot = dict[str, tuple[int, ...]]
 """Of each regular file: size, times of change (ns), inode."""
@@ -19,7 +18,7 @@ def snapshot(folder: Path) -> Snapshot:
     """The regular files below `folder`, of the first 20,000 entries. Links are not followed."""
     found: Snapshot = {}
     with contextlib.suppress(Unseen):
-        for name, info in islice(walk(folder), _MAX_LISTED):
+        for name, info in islice(walk(folder), MAX_FILES):
             if stat.S_ISREG(info.st_mode):
                 found[name] = (info.st_size, info.st_mtime_ns, info.st_ctime_ns, info.st_ino)
     return found

@@ -25,7 +25,7 @@ class Home:
         _sweep()
         self.path = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
         self.path.chmod(0o711)  # a run's user finds its own folder by name, and no other
-        self._lock = open(self.path / _LOCK, "x", opener=_private)  # noqa: SIM115
+        self._lock = open(self.path / _LOCK, "x", opener=private)  # noqa: SIM115
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._numbers = itertools.count(1)
         # Taking away a folder can take a file system longer than the run did, so nobody waits for it.
@@ -57,7 +57,7 @@ class Home:
         self._lock.close()
 
 
-def _private(path: str, flags: int) -> int:
+def private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 

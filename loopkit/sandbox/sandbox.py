@@ -11,6 +11,7 @@ import functools
 import os
 import select
 import socket
+import stat
 import sys
 import tempfile
 import threading
@@ -158,6 +159,9 @@ class Sandbox:
                 f"programs run as user {NOBODY} (nobody), who cannot write to {self.folder}: hand it over with "
                 f"`chown -R {NOBODY} {self.folder}`, or do not run as root"
             )
+        ours = info.st_uid == (NOBODY if as_nobody else os.geteuid())
+        if ours and info.st_mode & stat.S_IRWXU != stat.S_IRWXU:  # a program has closed it
+            self.folder.chmod(stat.S_IMODE(info.st_mode) | stat.S_IRWXU)
         return home, path, self.folder
 
     async def _fork(self, out: list[int]) -> tuple[socket.socket, Zygote | None]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from .folders import Snapshot, made_since, snapshot
+from .home import private
 from .results import Execution, Limits, SandboxError
 from .telling import execution, head_and_tail
 
@@ -71,7 +72,7 @@ class Session:
             streams = []
             for name in ("stdout", "stderr"):
                 path = f"{self._path}.{name}.txt"
-                streams.append(undo.enter_context(open(path, "a+b", buffering=0, opener=_private)))
+                streams.append(undo.enter_context(open(path, "a+b", buffering=0, opener=private)))
             self._channel, self._zygote = await self._sandbox._fork([stream.fileno() for stream in streams])
             undo.callback(self._channel.close)
             self._streams = tuple(streams)
@@ -107,7 +108,7 @@ class Session:
         """Run one cell. Raises SandboxError once the session has ended, ValueError for an empty cell.
 
         A cell that runs out of time is interrupted, and the session goes on if it answers within two seconds. `limits`
-        holds for this cell, but memory, file size and open files are never more than the session's.
+        holds for this cell, but memory, processes, file size and open files are never more than the session's.
         """
         return await self._ask({"code": some(code)}, limits)
 
@@ -181,10 +182,6 @@ class Session:
             self._ended = answer["message"]
             raise SandboxError(f"a run cannot be started here: {answer['message']}")
         return answer
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 def some(code: str) -> str:

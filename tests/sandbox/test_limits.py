@@ -29,6 +29,8 @@ HOARD = "held = []\nwhile True: held.append(bytearray(1 << 20))"
         (f"import os\nif os.fork() == 0:\n    os.fork()\n{HOARD.replace('True', 'len(held) < 40')}\nimport time\ntime.sleep(5)", {"memory": 64 * MB}, "memory", "more than memory=64 MiB"),
         ("while True: print('x' * 999)", {"output": MB}, "output", "more than output=1 MiB; last output: xxx"),
         ("import sys\nwhile True: sys.stderr.write('e' * 9999)", {"output": MB}, "output", "more than output=1 MiB"),
+        ("import os\nos.write(1, bytes(3 << 20))", {"output": MB}, "output", "more than output=1 MiB"),
+        ("import os\nos.write(1, bytes(3 << 20))\nos._exit(1)", {"output": MB}, "output", "more than output=1 MiB"),
         ("open('f', 'wb').write(bytes(2 << 20))", {"file_size": MB}, "error", "OSError: [Errno 27] File too large (line 1)"),
         ("files = [open('/dev/null') for _ in range(50)]", {"open_files": 20}, "error", "OSError: [Errno 24] Too many open files"),
         ("for n in range(5): open(str(n), 'wb').write(bytes(1 << 20))", {"disk": 3 * MB}, "disk", "more than disk=3 MiB"),
@@ -101,6 +103,8 @@ async def test_scratch_folders_are_private_and_bounded(bare):
         ).ended == "ok"
         done = await bare.run(f"open('{folder}/f', 'wb').write(bytes(20 << 20))", limits=limits)
         assert "No space left on device" in done.message
+        code = f"import os\nfor n in range(30_000): os.close(os.open(f'{folder}/{{n}}', os.O_CREAT))"
+        assert "No space left on device" in (await bare.run(code, limits=Limits(memory=64 * MB))).message
 
 
 @linux

@@ -15,6 +15,7 @@ import pytest
 
 import loopkit.sandbox
 from loopkit.sandbox import Limits, Sandbox, SandboxError, run_python
+from loopkit.sandbox.inside import NOBODY
 from loopkit.sandbox.results import ErrorInfo, MadeFile
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
@@ -232,7 +233,10 @@ async def test_it_reads_nothing_on_standard_input(bare):
 
 
 async def test_random_numbers_differ_between_runs(warm):
-    code = "import random, numpy; random.random(), numpy.random.random(), numpy.random.default_rng().random()"
+    code = (
+        "import random, numpy, sympy\nfrom sympy.core.random import rng\n"
+        "random.random(), numpy.random.random(), numpy.random.default_rng().random(), rng.random()"
+    )
     first, second = (await warm.run(code), await warm.run(code))
     assert not set(first.value.strip("()").split(", ")) & set(second.value.strip("()").split(", "))
 
@@ -368,6 +372,14 @@ async def test_inputs_are_read_only(workplace, tmp_path_factory):
                 await box.run("import shutil; shutil.rmtree('inputs'); open('inputs', 'w')")
             ).ended == "ok"
             assert (await box.run("open('inputs/table').read()")).value == "'a,b'"
+            if os.geteuid() == 0:  # who gives the folder to the programs' user
+                os.chown(workplace, NOBODY, NOBODY)
+            for closed in ("inputs", "."):
+                assert (await box.run(f"import os; os.chmod({closed!r}, 0)")).ended == "ok"
+                assert (await box.run("open('inputs/table').read()")).value == "'a,b'"
+            assert (await box.run("import shutil; shutil.rmtree('inputs')")).ended == "ok"
+            first = await asyncio.gather(*(box.run("open('inputs/table').read()") for _ in range(6)))
+            assert [done.value for done in first] == ["'a,b'"] * 6
     finally:
         assert (given / "table.csv").read_text() == "a,b"
         assert os.listdir(given) == ["table.csv"]

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -126,6 +127,39 @@ async def test_who_dies_between_two_cells_is_told_with_the_next(bare):
         await asyncio.sleep(0.6)
         done = await session.run("1")
         assert (done.ended, done.exit_code, session.alive) == ("error", 5, False)
+
+
+@pytest.mark.skipif(not os.path.exists("/proc"), reason="only where there is /proc it can be seen")
+async def test_a_session_that_waits_costs_nothing(bare):
+    def cpu():
+        found = [bare._started.zygote.pid]
+        for one in found:
+            found += map(int, Path(f"/proc/{one}/task/{one}/children").read_text().split())
+        ticks = (Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split()[11:13] for one in found)
+        return sum(int(tick) for pair in ticks for tick in pair) / os.sysconf("SC_CLK_TCK")
+
+    async with bare.session() as session:
+        await asyncio.sleep(0.3)
+        before = cpu()
+        await asyncio.sleep(1)
+        assert cpu() - before < 0.4
+        assert (await session.run("1")).value == "1"
+
+
+async def test_what_goes_on_between_two_cells_is_limited_too(bare):
+    spin = "import threading\ndef spin():\n    while True: pass\nthreading.Thread(target=spin, daemon=True).start()"
+    async with bare.session(limits=Limits(cpu=0.5)) as session:
+        assert (await session.run(spin)).ended == "ok"
+        await asyncio.sleep(3)
+        done = await session.run("1")
+        assert (done.ended, "CPU time" in done.message, session.alive) == ("timeout", True, False)
+
+
+async def test_memory_is_that_of_the_cell(bare):
+    async with bare.session() as session:
+        large = await session.run("held = bytearray(100 << 20)\nimport time\ntime.sleep(0.1)\ndel held")
+        assert large.memory > 50 << 20
+        assert (await session.run("1 + 1")).memory < 20 << 20
 
 
 async def test_the_limits_of_a_cell_are_its_own(bare):

@@ -47,7 +47,7 @@ def read(path: str, start: int = 1, end: int | None = None) -> dict:
     if start > max(total, 1):
         raise ToolProblem("range", f"{name} has {total} lines: start={start} is past its end")
     last = start + len(text) - 1
-    more = last < min(total, total if end is None else end)
+    more = last < min(total, end or total)
     note = f"lines {start} to {last} of {total}" if len(text) < total else ""
     note += f"; read on with start={last + 1}" if more else ""
     made = {"path": name, "text": "\n".join(text), "start": start, "end": last, "lines": total}

@@ -9,6 +9,7 @@ import os
 import select
 import signal
 import socket
+import traceback
 from contextlib import suppress
 from typing import NoReturn
 
@@ -83,8 +84,10 @@ def _become_program(mounts: int, channel: int, built: Walls) -> NoReturn:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         kernel.set_namespace(mounts, kernel.NEW_MOUNT)
-        program.keep_only(channel, mounts)
+        program.keep_only(channel)
         program.prepare(built, socket.socket(fileno=channel))
+    except BaseException:
+        traceback.print_exc()
     finally:
         os._exit(1)
 

@@ -55,7 +55,7 @@ def map_self(inside_uid: int, inside_gid: int, uid: int, gid: int) -> None:
 
 
 def mount(kind: str, target: str, options: str = "") -> None:
-    """A new tmpfs, proc or mqueue, without programs that raise privileges and without devices."""
+    """A new tmpfs or proc, without programs that raise privileges and without devices."""
     flags = _MS_NOSUID | _MS_NODEV | (_MS_NOEXEC if kind == "proc" else 0)
     _check(
         _libc.mount(kind.encode(), os.fsencode(target), kind.encode(), flags, options.encode()),

@@ -6,17 +6,19 @@ import json
 import linecache
 import os
 import resource
+import select
 import signal
 import socket
 import sys
 import threading
+import time
 import traceback
 import types
 import warnings
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from . import explain, files, watch
+from . import explain, files, warming, watch
 from .walls import Walls
 
 NAME = "<program>"
@@ -145,7 +147,9 @@ def prepare(built: Walls, channel: socket.socket) -> NoReturn:
         except Exception as error:
             channel.sendall(json.dumps({"broken": f"{type(error).__name__}: {error}"}).encode() + b"\n")
             leave(code)
-        channel.sendall(b'{"ready": true}\n')
+        # What was used so far is ours. Who is told may hear it when the program runs already.
+        used = {"ready": time.monotonic(), "cpu": time.process_time(), "held": watch.held(os.getpid())}
+        channel.sendall(json.dumps(used).encode() + b"\n")
         code = program.serve(requests)
     except BaseException:
         traceback.print_exc()
@@ -158,6 +162,7 @@ def _set_up(built: Walls, channel: socket.socket) -> tuple[Program, Any]:
     os.setsid()
     built.confine()
     _dress()
+    warming.rehearse(lambda: bool(select.select([channel], [], [], 0)[0]))
     go, out, _, _ = socket.recv_fds(channel, 1, 2)
     if not go:
         os._exit(0)  # the warden is gone, and nothing is to be run
@@ -177,10 +182,10 @@ def _set_up(built: Walls, channel: socket.socket) -> tuple[Program, Any]:
     return program, requests
 
 
-def keep_only(*descriptors: int) -> None:
+def keep_only(descriptor: int) -> None:
     """Close all others but the standard ones."""
     for name in os.listdir("/dev/fd"):
-        if int(name) > 2 and int(name) not in descriptors:
+        if int(name) > 2 and int(name) != descriptor:
             with suppress(OSError):  # the listing's own is closed already
                 os.close(int(name))
 
@@ -189,14 +194,21 @@ def _link_inputs(built: Walls) -> None:
     """Make each input seen as `inputs/<name>`. Here and not on the host, for a program may have put links there."""
     if not built.inputs:
         return
-    if os.path.islink("inputs") or not os.path.isdir("inputs"):
-        _move_aside("inputs")
+    # Other runs may do the same in this folder at this moment.
+    with suppress(FileExistsError):
         os.mkdir("inputs")
+    if os.path.islink("inputs") or not os.path.isdir("inputs") or not os.access("inputs", os.W_OK | os.X_OK):
+        _move_aside("inputs")
+        with suppress(FileExistsError):
+            os.mkdir("inputs")
     for name in built.inputs:
         path, target = f"inputs/{name}", built.target(name)
         if not os.path.islink(path) or os.readlink(path) != target:
-            _move_aside(path)
-            os.symlink(target, path)
+            if not os.path.islink(path):
+                _move_aside(path)
+            fresh = f"inputs/.{os.urandom(4).hex()}"
+            os.symlink(target, fresh)
+            os.replace(fresh, path)
 
 
 def _move_aside(path: str) -> None:
@@ -209,7 +221,7 @@ def _limit(limits: dict[str, Any], *, once: bool, others: int) -> None:
     _rlimit(resource.RLIMIT_FSIZE, limits["file_size"])
     _rlimit(resource.RLIMIT_NOFILE, limits["open_files"])
     if once:  # counts from the process's start, so for a session the warden alone keeps it
-        _rlimit(resource.RLIMIT_CPU, int(limits["cpu"]) + 1)
+        _rlimit(resource.RLIMIT_CPU, int(limits["cpu"] + time.process_time()) + 2)
     # A brake for who forks without end. The warden keeps the limit itself, and says so.
     _rlimit(resource.RLIMIT_NPROC, others + limits["processes"] + 4)
 
@@ -240,6 +252,8 @@ def _dress() -> None:
     warnings.showwarning = explain.show_warning
     if "numpy" in sys.modules:  # seeded when the zygote loaded it: all programs would draw the same numbers
         sys.modules["numpy"].random.seed()
+    if "sympy.core.random" in sys.modules:
+        sys.modules["sympy.core.random"].seed()
 
 
 def _finish() -> None:

@@ -31,7 +31,7 @@ _REFUSED = """
 # Landlock does not cover these; a read-only mount does. Refused only where there is no mount namespace.
 _ATTRIBUTES = """
     chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes utimensat futimesat
-    setxattr lsetxattr fsetxattr removexattr lremovexattr fremovexattr
+    setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr removexattrat file_setattr
 """.split()  # noqa: SIM905
 
 _NUMBERS = {
@@ -69,7 +69,7 @@ _NUMBERS = {
 _EVERYWHERE = dict(
     io_uring_setup=425, io_uring_enter=426, io_uring_register=427, open_tree=428, move_mount=429, fsopen=430,
     fsconfig=431, fsmount=432, fspick=433, clone3=435, mount_setattr=442, quotactl_fd=443, memfd_secret=447,
-    fchmodat2=452,
+    fchmodat2=452, setxattrat=463, removexattrat=466, file_setattr=469,
 )  # fmt: skip
 _AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
@@ -152,8 +152,9 @@ def compiled(*, attributes: bool) -> bytes:
             lines += [(_EQUAL, 0, 1, numbers[name]), (_RET, 0, 0, _EPERM)]
     for name, argument, test, operand in _REFUSED_WITH:
         place = 16 + 8 * argument
-        low = [(_LOAD, 0, 0, place), (test or _EQUAL, 0, 1, operand), (_RET, 0, 0, _EPERM)]
-        if test == _OTHER_THAN:  # pointers and numbers of 64 bits: either half
+        if test != _OTHER_THAN:
+            low = [(_LOAD, 0, 0, place), (test, 0, 1, operand), (_RET, 0, 0, _EPERM)]
+        else:  # pointers and numbers of 64 bits: either half
             low = [
                 (_LOAD, 0, 0, place),
                 (_EQUAL, 0, 2, operand),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 
 from . import NOBODY, NONE, kernel, seccomp
+from .watch import MAX_FILES
 
 INSIDE = 1000
 """The user that programs run as within a user namespace."""
@@ -306,7 +307,9 @@ def _cover(target: str, options: str, keep: list[str]) -> None:
     """Lay an empty folder over `target`; what is to stay visible of it is shown again."""
     kept = {path: os.open(path, os.O_PATH | os.O_CLOEXEC) for path in keep
             if path.startswith(target + "/") and os.path.exists(path)}  # fmt: skip
-    kernel.mount("tmpfs", target, options)
+    kernel.mount(
+        "tmpfs", target, f"{options},nr_inodes={MAX_FILES}"
+    )  # an empty file takes no part of the size
     for path, fd in kept.items():
         _show_again(fd, path)
 

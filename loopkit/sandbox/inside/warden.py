@@ -4,6 +4,8 @@ With namespaces it is process 1 of the run's own process table: when it goes, al
 host, and takes the host's going away for a reason to end.
 """
 
+import json
+import math
 import os
 import resource
 import select
@@ -60,9 +62,19 @@ class Warden:
         self._status: int | None = None
         self._ready = self._stopped = False
         self._born = self._started = self._interrupted = None
-        self._cpu_before = self._output_before = self._peak = self._cpu_told = 0
+        self._cpu_before = math.inf  # nothing is counted until there is something to do
+        self._output_before = self._peak = self._cpu_told = 0
         self._stored_before: tuple[float, float] = (0, 0)
         self._next_look = self._next_disk = 0.0
+
+    def rehearse(self) -> None:
+        """Look at ourselves as if at a program, while nobody waits: see `warming`."""
+        group = [one for one in (watch.process(str(os.getpid())),) if one]
+        watch.exiting(group)
+        watch.added(group, 0, 1 << 62)
+        watch.stored(SCRATCH[0], 0)
+        self._cpu(group)
+        json.loads(json.dumps({"ended": "", "seconds": 0.5, "limits": {}}))
 
     def main(self, channel: socket.socket, out: list[int]) -> NoReturn:
         """Serve one run. `channel`: to the host; `out`: the files for stdout and stderr.
@@ -92,7 +104,7 @@ class Warden:
         while True:
             poll.poll(pause * 1000)
             for request in self._host.hear():
-                self._take_request(request, poll)
+                self._take_request(request)
             if not self._host.open:
                 return None
             if self._setup:
@@ -102,7 +114,7 @@ class Warden:
                     lines.flush()
                     events = select.POLLIN * lines.open | select.POLLOUT * lines.waits
                     poll.register(lines.end, events) if events else _forget(poll, lines.end)
-            pause = max(0.0, self._next_look - time.monotonic())
+            pause = max(0.0, self._next_look - time.monotonic()) if self._setup else _IDLE_TICK
 
     def _look(self) -> Answer | None:
         """Hear what the program says, and see how it is; the last answer, if there is nothing more to come."""
@@ -122,14 +134,16 @@ class Warden:
 
     # --- talking ---------------------------------------------------------------------------------------------
 
-    def _take_request(self, request: dict[str, Any], poll: select.poll) -> None:
+    def _take_request(self, request: dict[str, Any]) -> None:
         if not self._setup:
             self._set_up(request)
             return
         self._limits |= request.pop("limits")
+        self._output_before, self._peak = self._output(), 0
         self._program.send(request)
         self._asked = True
-        self._begin()
+        if self._ready:
+            self._begin(time.monotonic(), self._cpu(self._group()))
 
     def _set_up(self, setup: dict[str, Any]) -> None:
         self._setup, self._limits, self._once = setup, setup["limits"], setup["once"]
@@ -139,16 +153,14 @@ class Warden:
         self._stored_before = watch.stored(setup["folder"], float("inf"))
         # Three texts, whose characters are spelled with 12 bytes at worst.
         self._program.most = _MAX_REPLY + 40 * self._limits["shown"]
-        socket.send_fds(self._program.end, [b"+"], self._out)
+        with suppress(OSError):  # it has ended; what it said of that is heard next
+            socket.send_fds(self._program.end, [b"+"], self._out)
         self._program.send(setup)
 
-    def _begin(self) -> None:
-        """Start the clock, once there is something to do and somebody to do it."""
-        if self._asked and self._ready:
-            self._started, self._interrupted = time.monotonic(), None
-            group = self._group()
-            self._cpu_before, self._output_before = self._cpu(group), self._output()
-            self._next_look = self._started + _TICK
+    def _begin(self, now: float, cpu: float) -> None:
+        """Start the clocks, once there is something to do and somebody to do it. `cpu`: seconds used by now."""
+        self._started, self._cpu_before, self._interrupted = now, cpu, None
+        self._next_look = now + _TICK
 
     def _take_reply(self, reply: dict[str, Any]) -> Answer | None:
         """One line of the program's process. Until it is ready that is our own code; after that, anything may come."""
@@ -156,18 +168,20 @@ class Warden:
             if "broken" in reply:
                 return _broken(reply["broken"])
             self._ready = True
-            self._loaded = watch.held(self._child)
-            self._begin()
+            self._loaded = reply["held"]
+            if self._asked:  # it has begun since
+                self._begin(reply["ready"], reply["cpu"])
             return None
         if self._started is None:
             return None  # nothing was asked
-        spent = self._spent()
-        if self._crowded(self._group()):  # a fork that was refused may have ended it before we looked
-            return {"ended": "processes", "limit": "processes", **spent}
+        group = self._group()
+        spent = self._spent(group)
+        if limit := self._overrun(group):  # since the last look
+            return {"ended": limit, "limit": limit, **spent}
         if self._once:
             self._stop()
-            if breach := self._disk_breach():
-                return breach | spent
+            if limit := self._disk_overrun():
+                return {"ended": "disk", "limit": limit, **spent}
         answer = {"ended": "replied", "reply": reply, "late": self._interrupted is not None, **spent}
         self._started, self._asked = None, False
         if self._once:
@@ -179,17 +193,20 @@ class Warden:
         code = os.waitstatus_to_exitcode(self._status)
         if not self._ready:
             return _broken(f"the program's process ended (code {code}) before it was ready")
-        self._stop()
-        spent = self._spent()
+        spent = self._spent(self._group())
         if code == -signal.SIGXCPU or (code == -signal.SIGKILL and spent["cpu"] >= self._limits["cpu"]):
             return {"ended": "timeout", "limit": "cpu", **spent}
-        return self._disk_breach() or {"ended": "dead", "code": code, **spent}
+        if limit := self._overrun([]):
+            return {"ended": limit, "limit": limit, **spent}
+        if limit := self._disk_overrun():
+            return {"ended": "disk", "limit": limit, **spent}
+        return {"ended": "dead", "code": code, **spent}
 
-    def _spent(self) -> dict[str, Any]:
+    def _spent(self, group: list[watch.Process]) -> dict[str, Any]:
         now = time.monotonic()
         return {
             "seconds": now - (self._started or now),
-            "cpu": max(0.0, self._cpu(self._group()) - self._cpu_before),
+            "cpu": max(0.0, self._cpu(group) - self._cpu_before),
             "memory": self._peak,
         }
 
@@ -210,40 +227,41 @@ class Warden:
                 os.kill(self._child, signal.SIGINT)
             elif over > 0 and (self._once or now - self._interrupted > _GRACE):
                 ended, limit = "timeout", "seconds"
-            elif self._cpu(group) - self._cpu_before > limits["cpu"]:
-                ended, limit = "timeout", "cpu"
+        if not ended and self._cpu(group) - self._cpu_before > limits["cpu"]:  # between two cells, too
+            ended, limit = "timeout", "cpu"
         memory = watch.added(group, self._loaded, limits["memory"])
         if memory > limits["memory"]:  # of who forks or ends meanwhile, something may be counted twice
             memory = min(memory, watch.added(self._group(), self._loaded, limits["memory"]))
         self._peak = max(self._peak, memory)
-        if self._output() - self._output_before > limits["output"]:
-            ended, limit = "output", "output"
-        elif self._program.too_long:
+        if self._program.too_long:
             ended, limit = "output", "reply"
         elif memory > limits["memory"]:
-            ended, limit = "memory", "memory"
-        elif self._crowded(group):
-            ended, limit = "processes", "processes"
+            ended = limit = "memory"
+        elif overrun := self._overrun(group):
+            ended = limit = overrun
+        elif not ended and now >= self._next_disk and (limit := self._disk_overrun(group, now)):
+            ended = "disk"
         if ended:
-            return {"ended": ended, "limit": limit, **self._spent()}
-        breach = self._disk_breach(group, now) if now >= self._next_disk else None
+            return {"ended": ended, "limit": limit, **self._spent(group)}
         # By what it costs, not by how long it takes: who starves must look more, not less.
         self._next_look = max(self._next_look, now + _SHARE * (time.process_time() - cost))
-        return breach
+        return None
 
-    def _crowded(self, group: list[watch.Process]) -> bool:
-        return sum(one.threads for one in group) > self._limits["processes"]
+    def _overrun(self, group: list[watch.Process]) -> str:
+        """Of the limits that are quickly looked at, one that is broken now; or nothing."""
+        if self._output() - self._output_before > self._limits["output"]:
+            return "output"
+        return "processes" if sum(one.threads for one in group) > self._limits["processes"] else ""
 
-    def _disk_breach(self, group: list[watch.Process] | None = None, now: float = 0) -> Answer | None:
-        """As `_breach`, of the limits that take longest to look at. Without `group` for the last time."""
+    def _disk_overrun(self, group: list[watch.Process] | None = None, now: float = 0) -> str:
+        """The same of those that take longest to look at. Without `group` for the last time."""
         cost = time.process_time()
         size, count = watch.stored(self._setup["folder"], self._stored_before[1] + watch.MAX_FILES)
         size, count = size - self._stored_before[0], count - self._stored_before[1]
         if group:
             size += watch.deleted(group, self._limits["file_size"], self._in_memory)
             self._next_disk = now + max(_DISK_TICK, 2 * _SHARE * (time.process_time() - cost))
-        limit = "files" if count > watch.MAX_FILES else "disk" if size > self._limits["disk"] else ""
-        return {"ended": "disk", "limit": limit, **self._spent()} if limit else None
+        return "files" if count > watch.MAX_FILES else "disk" if size > self._limits["disk"] else ""
 
     def _group(self) -> list[watch.Process]:
         """All processes of the run but this one."""

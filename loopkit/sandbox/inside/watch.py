@@ -11,10 +11,10 @@ from .tree import Unseen, walk
 
 MAX_FILES = 20_000
 _HERTZ = os.sysconf("SC_CLK_TCK")
-_EXITING, _NOT_EXECUTED = (
-    0x4,
-    0x40,
-)  # flags of a process: past its last instruction; forked and no new program since
+# Flags of a process: past its last instruction; forked, and no new program since.
+_EXITING, _NOT_EXECUTED = 0x4, 0x40
+_HIDDEN = 1 << 62
+"""Bytes of files that cannot be looked at."""
 _OF_MEMORY = (b"RssAnon:", b"RssShmem:", b"VmSwap:")
 _SHARES = (b"Pss_Anon:", b"Pss_Shmem:", b"SwapPss:")
 
@@ -155,7 +155,16 @@ def deleted(group: Iterable[Process], file_size: int, memory: set[int]) -> int:
     opened: dict[Any, int] = {}
     mapped = set()
     for one in group:
-        for fd in _listed(f"/proc/{one.pid}/fd"):
+        try:
+            descriptors = os.listdir(f"/proc/{one.pid}/fd")
+        except PermissionError:  # it has hidden itself, unless it is ending
+            now = process(str(one.pid))
+            if now and not now.flags & _EXITING:
+                return _HIDDEN
+            continue
+        except OSError:
+            continue
+        for fd in descriptors:
             with suppress(OSError):
                 info = os.stat(f"/proc/{one.pid}/fd/{fd}")
                 if stat.S_ISREG(info.st_mode) and not info.st_nlink and info.st_dev not in memory:

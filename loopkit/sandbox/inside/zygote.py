@@ -12,13 +12,12 @@ import os
 import select
 import signal
 import socket
-import sys
 import traceback
 from collections import deque
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from . import NONE, forge, kernel, walls, warden
+from . import NONE, forge, kernel, walls, warden, warming
 
 _SPARES = 2
 """Wardens that wait already, each with a process for its program: most of the work is done before a run is asked for.
@@ -163,6 +162,9 @@ class Nursery:
         failure = None
         try:
             ready = warden.Warden(self._built, self._forger)
+            # Elsewhere a look would be at every process of the machine.
+            if self._built.namespaces and not select.select([orders], [], [], 0)[0]:
+                ready.rehearse()
         except Exception as error:
             failure = f"{type(error).__name__}: {error}"
         byte, descriptors, _, _ = socket.recv_fds(orders, 1, 3)
@@ -185,21 +187,8 @@ def _load(names: list[str]) -> list[str]:
             importlib.import_module(name)
         except ImportError:
             missing.append(name)
-    if "sympy" in sys.modules:
-        _warm_sympy()
+    warming.libraries()
     return missing
-
-
-def _warm_sympy() -> None:
-    """Load what sympy loads at first use, and let it build its tables: half of what a short program waits for."""
-    import sympy
-
-    x, y = sympy.symbols("x y")
-    sympy.solve([x + y - 3, x - y - 1], [x, y])
-    sympy.solve(x**2 - 5 * x + 6, x)
-    sympy.simplify(sympy.sin(x) ** 2 + sympy.cos(x) ** 2)
-    sympy.summation(x**2, (x, 1, y))
-    sympy.factorint(2**31 - 2)
 
 
 def _tell(end: socket.socket, message: dict[str, Any]) -> None:
