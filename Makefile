@@ -27,7 +27,7 @@ demo: $(READY) ## run a short batch on the embedded model; results in runs/demo
 	$(BIN)/loopkit batch experiments/knights/demo.yaml --out runs/demo
 
 test: $(READY) ## run the tests (TESTARGS="-k store -x" narrows them)
-	$(BIN)/pytest -n 2 tests $(TESTARGS)
+	$(BIN)/pytest -n 2 --dist loadgroup tests $(TESTARGS)
 
 lab: $(READY) ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks # root is the usual user in a container
@@ -40,6 +40,7 @@ bench: $(READY) ## compare with LangGraph and with plain use (installs the bench
 	@$(BIN)/python .ci/setup.py bench
 	$(BIN)/python tests/benchmarks/bench_durable.py $(BENCHARGS)
 	$(BIN)/python tests/benchmarks/bench_clauses.py
+	$(BIN)/python tests/benchmarks/bench_sandbox.py
 
 pins: $(READY) ## write constraints.txt anew from pyproject.toml (PINS_FLAGS=--upgrade for newer versions)
 	@$(BIN)/python .ci/setup.py pins

@@ -40,8 +40,9 @@ def libraries(program: str) -> set[str]:
 def measure(runs: Iterable[Run]) -> pd.DataFrame:
     """One row per trial that has ended, the settled attempt of each.
 
-    Columns: arm, model, split, item, result; `programs` that were run; of the answers asked for, how many were
-    `empty`, `truncated`, `malformed` (none of these is run); of the programs, how many `crashed`, ended in a `timeout`
+    Columns: arm, model, split, item, family, result; `programs` that were run; of the answers asked for, how many were
+    `empty`, `truncated`, `malformed` (none of these is run; of several samples that were all of no use, the first counts);
+    of the programs, how many `crashed`, ended in a `timeout`
     or gave `no answer`; `duplicate` programs (the very text of an earlier one of the trial); one column a library with
     how many programs import it; `calls`, `tokens`, `seconds`, and `cost` in dollars (0 where the price is not known).
     """
@@ -78,7 +79,7 @@ def _row(run: Run, trial: dict[str, Any]) -> dict[str, Any]:
     seconds = sum(turn["seconds"] for turn in run.all("iteration"))
     return (
         {name: run.params[name] for name in ("arm", "model", "split", "item")}
-        | {"result": trial["result"]}
+        | {"family": run.params["family"], "result": trial["result"]}
         | {name: counts[name] for name in ("programs", *_NO_PROGRAM, *_NO_RESULT, "duplicate")}
         | {name: used[name] for name in LIBRARIES}
         | {"calls": usage.calls, "tokens": usage.tokens, "seconds": seconds, "cost": usage.cost}
@@ -86,15 +87,47 @@ def _row(run: Run, trial: dict[str, Any]) -> dict[str, Any]:
 
 
 def summary(trials: pd.DataFrame) -> pd.DataFrame:
-    """One row per arm, model and split: sums over its trials, seconds and tokens per trial."""
+    """One row per arm, model and split: how many were right, sums over its trials, seconds and tokens per trial.
+
+    `low` and `high`: the 95 % interval of the share that was right, by resampling whole families (`by_family`).
+    """
+    trials = trials[trials["result"] != "error"]
     groups = trials.groupby(["arm", "model", "split"], sort=True)
     counted = ["programs", *_NO_PROGRAM, *_NO_RESULT, "duplicate", *LIBRARIES]
     table = groups[counted].sum()
     table.insert(0, "trials", groups.size())
+    table.insert(1, "right", groups["result"].agg(lambda results: (results == "correct").mean().round(3)))
+    intervals = [by_family(group) for _, group in groups]
+    table.insert(2, "low", [low for low, _ in intervals])
+    table.insert(3, "high", [high for _, high in intervals])
     for name in ("calls", "tokens", "seconds"):
         table[name] = groups[name].mean().round(1)
     table["cost"] = groups["cost"].sum()
     return table.reset_index()
+
+
+def by_family(trials: pd.DataFrame) -> tuple[float | None, float | None]:
+    """The 95 % interval of the share of right answers when whole families are drawn anew, with replacement.
+
+    Problems of one family are not independent: whoever solves one is likely to solve the others. So this is what says how
+    far the share would carry over to other families. Percentile bootstrap over clusters, 9,999 draws (Davison and Hinkley
+    1997, section 3.8); (None, None) for fewer than two families.
+    """
+    from scipy.stats import bootstrap
+
+    right = (trials["result"] == "correct").groupby(trials["family"])
+    counts, sizes = right.sum().to_numpy(), right.size().to_numpy()
+    if len(sizes) < 2:
+        return None, None
+    drawn = bootstrap(
+        (counts, sizes),
+        lambda counts, sizes, axis: counts.sum(axis) / sizes.sum(axis),
+        paired=True,
+        vectorized=True,
+        method="percentile",
+        rng=0,
+    ).confidence_interval
+    return round(float(drawn.low), 3), round(float(drawn.high), 3)
 
 
 def main() -> None:

@@ -3,6 +3,7 @@
 import ast
 from types import SimpleNamespace
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,8 +28,9 @@ from experiments.mathematics.arms import (
     run_programs,
 )
 from experiments.mathematics.grading import PRELOAD, equal
-from experiments.mathematics.measures import libraries, measure, summary
+from experiments.mathematics.measures import by_family, libraries, measure, summary
 from experiments.mathematics.problems import Problem, generate, shipped, shown
+from loopkit.metrics import accuracy
 from loopkit.sandbox import Sandbox
 from loopkit.store import Store
 from loopkit.verdict import Failure
@@ -258,6 +260,21 @@ async def test_grading(sandbox, truth, said, right):
 )
 def test_libraries(program, found):
     assert libraries(program) == found
+
+
+def test_an_interval_by_family_is_wide_where_families_are_all_or_nothing():
+    def trials(right):
+        return pd.DataFrame(
+            [{"family": f, "result": "correct" if right(f, n) else "wrong"} for f in range(20) for n in range(6)]
+        )
+
+    assert by_family(trials(lambda family, number: True)) == (1.0, 1.0)
+    assert by_family(trials(lambda family, number: True).head(6)) == (None, None)
+    low, high = by_family(trials(lambda family, number: family < 15))  # as good as 15 of 20
+    alone = accuracy(15, 20)
+    assert (low, high) == pytest.approx((alone.low, alone.high), abs=0.06)
+    # Six in ten of every family: nothing differs from draw to draw.
+    assert by_family(trials(lambda family, number: number < 3)) == (0.5, 0.5)
 
 
 @given(st.text())
