@@ -28,6 +28,7 @@ def _make(shell: Shell, call: Call) -> str:
     options = "-f=file --file=file --makefile=file -C=enter --directory=enter -j!text -l=text -o=text -W=text --eval=eval -I=read -E=eval -p=text"
     row = spec("target*", options.replace("-j!text", ""))
     inner = shell.fork()
+    inner.works_here()
     for role, arg in row.sort(call.args):
         if role == "enter":
             inner.touch("execute", arg)
@@ -43,6 +44,8 @@ def _make(shell: Shell, call: Call) -> str:
             for code in re.findall(r"\$\(shell (.*?)\)|^\t(.*)$", arg, re.M):
                 inner.code("".join(code))
             shell.note("obscure", arg, "ask", "takes rules from its arguments")
+        elif role == "target" and ANYTHING.search(arg):
+            shell.note("unknown", arg, "ask", "makes a target that is not known beforehand")
         elif role == "target" and "=" in arg:
             if "$(" in arg or "`" in arg or re.match(r"(SHELL|\.SHELLFLAGS|MAKE)=", arg):
                 shell.note("obscure", arg, "ask", "gives rules code of its own")
@@ -98,6 +101,7 @@ _READS = {
 )
 def _packages(shell: Shell, call: Call) -> str:
     """Runners of the folder's own tasks that also install and publish."""
+    shell.works_here()
     words = [arg for arg in call.args if not arg.startswith("-")]
     verb = words[0] if words else "install" if call.name in ("yarn",) else ""
     if verb in ("mod", "pip", "config", "cache", "tool") and len(words) > 1:
@@ -105,6 +109,8 @@ def _packages(shell: Shell, call: Call) -> str:
             words[1] in _READS | {"get", "vet", "verify", "graph", "edit", "dir"} and call.name != "npm"
         ) or words[1] in ("get", "list", "ls"):
             return HOLE
+    if ANYTHING.search(verb):
+        shell.note("unknown", verb, "ask", f"has {call.name} do what is not known beforehand")
     for arg in call.args:
         if (
             re.match(r"--(extra-)?index-url|-i$|--trusted-host|--registry|--find-links|-f$", arg)
@@ -160,9 +166,11 @@ def _pip(shell: Shell, call: Call) -> str:
 
 @handles("sqlite3", "duckdb")
 def _sqlite(shell: Shell, call: Call) -> str:
-    row = spec("write text*", "-cmd=text -init=read -separator=text -newline=text -nullvalue=text -A=text")
+    row = spec("write text*", "-cmd=sql -init=read -separator=text -newline=text -nullvalue=text -A=text")
     found = row.sort(call.args)
-    text = "\n".join([arg for role, arg in found if role == "text"] + ([call.stdin] if call.stdin else []))
+    text = "\n".join(
+        [arg for role, arg in found if role in ("text", "sql")] + ([call.stdin] if call.stdin else [])
+    )
     for role, arg in found:
         if role == "write" and arg != ":memory:":
             shell.touch("write", arg)

@@ -4,8 +4,8 @@ import re
 
 from . import printing
 from .places import HOLE, HOME, JOB, MARKS, NAME, SECRET, SOME, Place
-from .programs import by_path, handles
-from .walking import Call, Shell
+from .programs import handles, known
+from .walking import SEVERAL, Call, Shell
 from .words import plain
 
 
@@ -44,10 +44,7 @@ def _printf(shell: Shell, call: Call) -> str:
         shell.indexed(call.args[1])
         shell.assign(call.args[1], printing.printf(call.args[2:]))
         return ""
-    text = printing.printf(call.args)
-    if re.search(r"\\(x[0-9a-fA-F]{2}|u|[0-3]?[0-7]{2})", "".join(call.args)):
-        shell.shared.decoded.append(text.strip())
-    return text
+    return printing.printf(call.args)
 
 
 @handles("read", "readarray", "mapfile", "getopts")
@@ -97,7 +94,11 @@ def _set(shell: Shell, call: Call) -> str:
 
 @handles("shift")
 def _shift(shell: Shell, call: Call) -> str:
-    shell.positional = (shell.positional or [])[1:]
+    count, given = "".join(call.args) or "1", shell.positional
+    if given is None or not count.isdigit():
+        shell.positional = None
+    elif not any(SEVERAL.search(arg) for arg in given[: int(count)]):
+        shell.positional = given[int(count) :]
     return ""
 
 
@@ -125,15 +126,15 @@ def _alias(shell: Shell, call: Call) -> str:
         name, equals, value = arg.partition("=")
         if equals:
             shell.fork().code(value)
-            shell.aliases[name] = value
+        if equals and known(name):
+            shell.note("obscure", name, "ask", "has one name stand for another program")
     return ""
 
 
 @handles("unalias", "unset")
-def _unalias(shell: Shell, call: Call) -> str:
+def _unset(shell: Shell, call: Call) -> str:
     for arg in call.args:
         shell.indexed(arg)
-        shell.aliases.pop(arg, None)
     return ""
 
 
@@ -178,17 +179,12 @@ def _command(shell: Shell, call: Call) -> str:
         return SOME
     while todo and todo[0] in ("-p", "--"):
         todo.pop(0)
-    return (
-        by_path(shell, Call(todo[0], todo[1:], call.stdin, call.source))
-        if todo and "/" in todo[0]
-        else (_without_functions(shell, todo, call.stdin) if todo else "")
-    )
+    return _without_functions(shell, todo, call.stdin) if todo else ""
 
 
 def _without_functions(shell: Shell, todo: list[str], stdin: str) -> str:
     other = shell.fork()
     other.functions.pop(todo[0], None)
-    other.aliases.pop(todo[0], None)
     printed = other.invoke(todo, stdin)
     shell.cwd, shell.vars = other.cwd, other.vars
     return printed

@@ -1,13 +1,12 @@
 """sed and awk: their programs are read, for both can write files and run commands."""
 
-import itertools
 import re
 
 from . import printing
 from .places import ANYTHING, HOLE, MARKS
 from .programs import handles
 from .redirecting import contents
-from .table import Spec
+from .table import spec
 from .walking import Call, Shell
 from .words import ansi_c, plain
 
@@ -23,17 +22,11 @@ class _NotRead(Exception):
 
 @handles("sed", "gsed")
 def _sed(shell: Shell, call: Call) -> str:
-    options = {
-        "-e": "code",
-        "--expression": "code",
-        "-f": "file",
-        "--file": "file",
-        "-l": "text",
-        "--line-length": "text",
-    }
     args = [arg for arg in call.args if not re.fullmatch(r"-i.*|--in-place(=.*)?|-[nErsuz]+i\S*", arg)]
     in_place = len(args) < len(call.args)
-    found = Spec(operands=["text*"], options=options, traits={}).sort(args)
+    found = spec("text*", "-e=code --expression=code -f=file --file=file -l=text --line-length=text").sort(
+        args
+    )
     programs = [arg for role, arg in found if role == "code"]
     operands = [arg for role, arg in found if role == "text"]
     for role, arg in found:
@@ -131,11 +124,10 @@ def _line_end(program: str, at: int) -> int:
 def _substitution(shell: Shell, program: str, at: int, letter: str) -> int:
     delimiter, ends = program[at], []
     at += 1
-    in_class = False
     while len(ends) < 2:
         if program[at] == "\\":
             at += 1
-        elif program[at] == delimiter and not in_class:
+        elif program[at] == delimiter:
             ends.append(at)
         at += 1
     flags = re.compile(r"[gpiIMm0-9e]*").match(program, at)
@@ -152,24 +144,22 @@ def _substitution(shell: Shell, program: str, at: int, letter: str) -> int:
 
 
 _AWK = re.compile(
-    r'(?P<string>"(?:\\.|[^"\\])*")|(?P<comment>#[^\n]*)|(?P<name>[A-Za-z_]\w*)|(?P<number>\d[\w.]*)|(?P<op>>>|\|\||\|&|&&|[-+*/%^!=<>]=|\+\+|--|.)|(?P<blank>\s+)',
+    r'(?P<string>"(?:\\.|[^"\\])*")|(?P<comment>#[^\n]*)|(?P<name>[A-Za-z_]\w*)|(?P<number>\d[\w.]*)|(?P<op>>>|\|\||\|&|&&|[-+*/%^!=<>]=|\+\+|--|.)',
     re.S,
+)
+
+
+_AWK_OPTIONS = (
+    "-F=text -v=text --field-separator=text --assign=text -f=file --file=file -i=include --include=include -l=include"
+    " --load=include -e=code --source=code -E=file --exec=file -o=write -p=write -d=write"
 )
 
 
 @handles("awk", "gawk", "mawk", "nawk", "original-awk")
 def _awk(shell: Shell, call: Call) -> str:
-    options = {"-F": "text", "-v": "text", "--field-separator": "text", "--assign": "text", "-f": "file", "--file": "file", "-i": "include",
-               "--include": "include", "-l": "include", "--load": "include", "-e": "code", "--source": "code", "-E": "file", "-o": "write", "-p": "write", "-d": "write"}  # fmt: skip
-    found = Spec(operands=["text*"], options=options, traits={}).sort(call.args)
+    found = spec("text*", _AWK_OPTIONS).sort(call.args)
     programs = [arg for role, arg in found if role == "code"]
-    operands = [
-        arg
-        for role, arg in found
-        if role == "text" and arg not in [arg for option, arg in found if option == "flag"]
-    ]
-    given = {arg for arg in _values(call.args, ("-v", "-F"))}
-    operands = [arg for arg in operands if arg not in given or operands.count(arg) > 1]
+    operands = [arg for role, arg in found if role == "text"]
     in_place = False
     for role, arg in found:
         if role == "file":
@@ -195,10 +185,6 @@ def _awk(shell: Shell, call: Call) -> str:
             if in_place:
                 shell.touch("write", path)
     return printing.narrowed(call.stdin) if call.stdin and not operands else HOLE
-
-
-def _values(args: list[str], options: tuple[str, ...]) -> list[str]:
-    return [following for arg, following in itertools.pairwise(args) if arg in options]
 
 
 def _awk_program(shell: Shell, program: str) -> None:
@@ -252,17 +238,16 @@ def _awk_runs(shell: Shell, token: tuple[str, str], *, alone: bool) -> None:
 
 
 def _string(word: str) -> str:
-
     return ansi_c(word[1:-1])
 
 
 def _awk_tokens(program: str) -> list[tuple[str, str]]:
     tokens: list[tuple[str, str]] = []
-    at = 0
+    program, at = program.replace("\\\n", " "), 0
     while at < len(program):
         if program[at] == "/" and (
             not tokens
-            or (tokens[-1][0] == "op" and tokens[-1][1] not in (")", "]", "$"))
+            or (tokens[-1][0] == "op" and tokens[-1][1] not in (")", "]", "$", "++", "--"))
             or tokens[-1][1] in ("in", "return", "print")
         ):
             match = re.compile(r"/(?:\\.|\[\]?[^]]*\]|[^/\\\n])*/", re.S).match(program, at)
@@ -272,9 +257,7 @@ def _awk_tokens(program: str) -> list[tuple[str, str]]:
                 continue
         match = _AWK.match(program, at)
         at = match.end()
-        if (match.lastgroup == "op" and match.group() == "\n") or match.lastgroup not in ("blank", "comment"):
-            if match.group().strip() or match.group() == "\n":
-                tokens.append((match.lastgroup, match.group()))
-        elif "\n" in match.group():
-            tokens.append(("op", "\n"))
+        goes_on = match.group() == "\n" and tokens and tokens[-1][1] in (",", "&&", "||")
+        if match.lastgroup != "comment" and match.group().strip(" \t") and not goes_on:
+            tokens.append((match.lastgroup, match.group()))
     return tokens

@@ -126,6 +126,8 @@ def _tar(shell: Shell, call: Call) -> str:
             shell.fork().code(arg[5:])
         elif role == "member":
             operands.append(arg)
+    if unpacks:
+        inner.works_here()
     if unpacks and ("P" in flags or "--absolute-names" in args):
         shell.note("write", "", "refuse", "unpacks to wherever the archive says")
     if making:
@@ -221,6 +223,7 @@ def _ln(shell: Shell, call: Call) -> str:
     *targets, name = names if len(names) > 1 else [names[0], names[0].rsplit("/", 1)[-1]]
     place = shell.touch("write", name)
     hard = not any(re.match(r"-\w*s|--symbolic", arg) for arg in call.args)
+    shell.shared.linked |= not hard
     for target in targets:
         # A link is as far away as what it leads to; a relative one starts where it stands.
         start = (

@@ -47,7 +47,7 @@ def judge(command: str, *, folder: str | Path = ".", policy: Policy | None = Non
       there, for they run in the sandbox.
     - `ask`: it reaches the network, installs, throws work away, or something about it is not understood.
     - `refuse`: it changes or destroys something outside, takes secrets or sends files away, gains rights, stays
-      behind, runs what it downloads, or hides what it runs.
+      behind, or runs what it downloads.
 
     Never raises for any text. This is a second line: the sandbox is the first, and does not read commands at all.
     """

@@ -70,26 +70,15 @@ def snippet(shell: Shell, interpreter: str, code: str, args: list[str]) -> str:
     return HOLE
 
 
+# Letters of the options that give a program, and of the others with a value.
 _INLINE = {
-    "perl": "eE",
-    "ruby": "e",
-    "node": "ep",
-    "nodejs": "ep",
-    "php": "r",
-    "lua": "e",
-    "luajit": "e",
-    "osascript": "e",
-}
+    "perl": "eE", "ruby": "e", "node": "ep", "nodejs": "ep", "php": "r", "lua": "e", "luajit": "e", "osascript": "e",
+    "julia": "eE", "Rscript": "e", "guile": "c", "racket": "e", "ocaml": "e", "tclsh": "", "runghc": "e",
+}  # fmt: skip
 _VALUED = {
-    "perl": "MmIixC0FlD",
-    "ruby": "rIEKCTx0F",
-    "node": "rC",
-    "nodejs": "rC",
-    "php": "dcz",
-    "lua": "l",
-    "luajit": "lj",
-    "osascript": "l",
-}
+    "perl": "MmIixC0FlD", "ruby": "rIEKCTx0F", "node": "rC", "nodejs": "rC", "php": "dcz", "lua": "l", "luajit": "lj",
+    "osascript": "l", "julia": "ptLJ", "guile": "lL", "racket": "fltS", "ocaml": "I",
+}  # fmt: skip
 
 
 @handles(*_INLINE)
@@ -121,7 +110,7 @@ def _interpreter(shell: Shell, call: Call) -> str:
             if letter == "S" and name == "php":
                 shell.note("network", rest, "ask", "serves the folder to the network")
             lines = lines or letter in "np"
-            if letter in _VALUED[name]:
+            if letter in _VALUED.get(name, ""):
                 if letter in "Mmr" and rest + (todo[0] if todo and not rest else ""):
                     module = rest or todo.pop(0)
                     if not re.match(

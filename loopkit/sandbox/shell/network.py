@@ -2,12 +2,10 @@
 
 import re
 
-from . import printing
 from .places import ALL, ANYTHING, FOLDER, HOLE, MARKS, NAME, NET, SECRET
 from .programs import by_row, handles, own
 from .table import spec
 from .walking import Call, Shell
-from .words import plain
 
 _CURL = (
     "-o=write --output=write -d=data --data=data --data-binary=data --data-raw=text --data-urlencode=data --data-ascii=data --json=data"
@@ -99,8 +97,7 @@ def _raw(shell: Shell, call: Call) -> str:
             "-in=read -out=write -keyout=write -key=read -inkey=read -pass=text -config=read -CAfile=read -signkey=read",
         )
         by_row(shell, call, reads)
-        known = printing.filtered("openssl", call.args, call.stdin, shell.shared.decoded)
-        return known if known is not None else HOLE
+        return HOLE
     if call.name in ("nc", "ncat", "netcat", "socat") and re.search(
         r"(^|\s)(-\w*[ec]|--exec|--sh-exec)(\s|=|$)|EXEC:|SYSTEM:|SHELL:", words, re.I
     ):
@@ -167,20 +164,3 @@ def _remote(shell: Shell, call: Call) -> str:
     if elsewhere:
         shell.note("network", " ".join(elsewhere), "ask", "reaches another machine")
     return HOLE
-
-
-@handles("docker", "podman", "kubectl", "terraform", "aws", "gcloud", "helm", "gh", "tofu", "az", "nerdctl")
-def _services(shell: Shell, call: Call) -> str:
-    """Asked about; refused where the host is handed over, or where something elsewhere is destroyed."""
-    words = " ".join(plain(arg) for arg in call.args)
-    hands_over = r"--privileged|--pid[= ]host|--net(work)?[= ]host|(-v|--volume)[= ]?(/|~|\ue007)[^ ]*:|source=/|docker\.sock|--cap-add|--userns[= ]host|--device"
-    if call.name in ("docker", "podman", "nerdctl") and re.search(hands_over, words):
-        shell.note("privilege", words, "refuse", "gives a container what is the machine's")
-    elif re.search(
-        r"\b(delete|destroy|rm|prune|rb|drain|terminate-\w+|delete-\w+|uninstall|rollback|apply|push|publish|login|secret|auth|exec|merge)\b",
-        words,
-    ) and (call.name not in ("docker", "podman", "nerdctl") or re.search(r"\b(push|login|prune)\b", words)):
-        shell.note("publish", words, "refuse", "changes or gives away something elsewhere")
-    else:
-        shell.note("unknown", words, "ask", "works with containers or services beyond the sandbox")
-    return NET

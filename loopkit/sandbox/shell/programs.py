@@ -1,7 +1,6 @@
 """From the words of a command to the program they name, and what a row of the table says of it."""
 
 import re
-import shlex
 from collections.abc import Callable
 
 from . import printing
@@ -62,23 +61,26 @@ def invoke(shell: Shell, call: Call) -> str:
     if any(glob in name for glob in GLOBS):
         shell.note("obscure", name, "refuse" if "/" in name else "ask", "names its program by a pattern")
         return HOLE
-    if any(name == hidden for hidden in shell.shared.decoded):
-        shell.note("obscure", name, "refuse", "hides the name of its program in an encoding")
-    if name in shell.aliases and f"alias {name}" not in shell.stack:
-        before, shell.stack = shell.stack, (*shell.stack, f"alias {name}")
-        printed = shell.code(" ".join([shell.aliases[name], *map(shlex.quote, call.args)]), call.stdin)
-        shell.stack = before
-        return printed
-    if name in shell.functions:
+    if name in shell.functions and not known(name):
         return shell.call(name, call.args, call.stdin)
+    if name in shell.functions:
+        # The definition may not have taken place, or be undone: the program counts, too.
+        other = shell.fork()
+        printed = shell.call(name, call.args, call.stdin), by_name(other, call)
+        shell.merge(other)
+        return printed[0] if printed[0] == printed[1] else printing.carried("".join(printed))
     if "/" in name:
         return by_path(shell, call)
     return by_name(shell, call)
 
 
+def known(name: str) -> bool:
+    return name in HANDLERS or name in table()
+
+
 def by_name(shell: Shell, call: Call) -> str:
     name = call.name
-    plainly = name if name in HANDLERS or name in table() else _VERSION.sub("", name)
+    plainly = name if known(name) else _VERSION.sub("", name)
     handler, spec = HANDLERS.get(plainly), table().get(plainly)
     if handler is None and spec is None:
         shell.note("unknown", name, "ask", f"runs {plain(name)!r}, a program that is not known here")
@@ -94,9 +96,9 @@ def by_name(shell: Shell, call: Call) -> str:
 def by_path(shell: Shell, call: Call) -> str:
     place, base = shell.place(call.name), call.name.rsplit("/", 1)[-1]
     written = str(place) in shell.shared.files
-    known = {base, _VERSION.sub("", base)} & {*HANDLERS, *table()}
+    plainly = known(base) or known(_VERSION.sub("", base))
     installed = place.parts[-2:-1] in (("bin",), (".bin",), ("Scripts",)) or base in ("gradlew", "mvnw")
-    of_the_folder = place.base == "folder" and installed and known and not written
+    of_the_folder = place.base == "folder" and installed and plainly and not written
     if of_the_folder or (place.base == "root" and place.parts[:-1] in _BIN):
         return by_name(shell, Call(base, call.args, call.stdin, call.source, call.env))
     if re.search(r"\s", call.name):
@@ -156,9 +158,14 @@ def own(shell: Shell, arg: str) -> None:
 SHELLS = {"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash", "yash", "busybox-sh"}
 
 
+_UNPACK = {"unzip", "cpio", "patch", "split", "csplit", "7z", "7za", "7zr"}
+
+
 def by_row(shell: Shell, call: Call, spec: Spec) -> str:
     """What a row of the table says."""
     name, printed, sources = call.name, [], []
+    if spec.operands == ["own*"] or name in _UNPACK:
+        shell.works_here()
     for role, arg in spec.sort(call.args):
         if role == "read" and name in ("less", "more") and re.match(r"\+.*[!|]", arg):
             shell.note("obscure", arg, "ask", "gives a command to the pager")
@@ -239,9 +246,8 @@ def _printed(shell: Shell, call: Call, out: str, read: str | None) -> str:
         return "\n".join(arg for arg in call.args if not arg.startswith("-"))
     if out == "endless":
         return ENDLESS
-    known = printing.filtered(call.name, call.args, given, shell.shared.decoded)
-    if known is not None:
-        return known
+    if call.name in ("cat", "tee", "sponge") and not any(re.match(r"-\w", arg) for arg in call.args):
+        return given
     if call.name in ("ls", "dir", "vdir", "tree"):
         names = [arg for arg in call.args if not arg.startswith("-")] or ["."]
         return "\n".join(name if any(glob in name for glob in GLOBS) else ALL for name in names)

@@ -99,6 +99,12 @@ class _Reader(ast.NodeVisitor):
                 and rest[0] not in ("PIPE", "DEVNULL", "STDOUT", "CalledProcessError")
             )
             or full in facts.SHARP
+            # A method that is given the object it is called on.
+            or (
+                rest[-2:-1] != []
+                and rest[-2][:1].isupper()
+                and rest[-1] in {*facts.METHODS, "open", "replace"}
+            )
             or any(
                 part in facts.LEADS_ON or (part.startswith("_") and part not in facts.DUNDERS)
                 for part in rest
@@ -163,6 +169,8 @@ class _Reader(ast.NodeVisitor):
         if full.endswith((".open", ".ZipFile", ".FileIO")) and kinds:
             self.opened(node, node.args[0] if node.args else None, node.args[1:2])
             return
+        if full.endswith(".savefig"):
+            kinds = ("write",)
         for kind, arg in zip(kinds, node.args, strict=False):
             self.shell.touch(kind, self.values.value(arg))
         if len(node.args) < len(kinds) and (kinds != ("read",) or node.keywords):
@@ -192,6 +200,8 @@ class _Reader(ast.NodeVisitor):
                 self.shell.touch(kind, inner if on_itself else self.values.value(node.args[0]))
         if name in ("rename", "symlink_to", "hardlink_to") or (name == "replace" and len(node.args) == 1):
             self.shell.touch("write", self.values.value(node.args[0]) if node.args else HOLE)
+        elif name in ("run", "runctx") and any(isinstance(arg, ast.Constant) for arg in node.args):
+            self.ask(f"runs text ({name})")
         elif name == "open":
             self.opened(node, function.value, node.args[:1])
         self.visit_Attribute(function)
@@ -288,6 +298,8 @@ def _module(shell: Shell, module: str, args: list[str], call: Call) -> str:
     elif module in _RUNNERS and args and args[0] not in ("report", "html", "xml", "erase", "combine", "json"):
         rest = args[1:] if args[0] == "run" else args
         while rest and rest[0].startswith("-") and rest[0] != "-m":
+            if rest[0] == "-o":
+                shell.touch("write", _first(rest[1:]))
             rest = rest[2:] if rest[0] in ("-o", "-s") else rest[1:]
         return _python(shell, Call("python", rest, call.stdin, call.source)) if rest else HOLE
     elif module == "timeit":

@@ -98,7 +98,7 @@ DUNDERS = {
 SHARP = {
     "io.open_code", "inspect.currentframe", "inspect.stack", "gc.get_objects", "gc.get_referrers",
     "asyncio.create_subprocess_shell", "asyncio.create_subprocess_exec", "asyncio.open_connection",
-    "asyncio.start_server", "unittest.mock", "logging.config", "timeit.timeit", "timeit.repeat",
+    "asyncio.start_server", "unittest.mock", "logging.config", "timeit.timeit", "timeit.repeat", "timeit.Timer",
     "cProfile.run", "cProfile.runctx", "profile.run", "operator.attrgetter", "operator.methodcaller",
     "types.FunctionType", "types.CodeType", "codecs.decode", "doctest.testfile", "pandas.read_pickle",
     "pandas.read_sql", "pandas.read_html", "pandas.eval", "numpy.fromregex", "numpy.ctypeslib", "numpy.f2py",

@@ -18,10 +18,10 @@ class Shared:
     files: dict[str, str] = field(default_factory=dict)
     """Contents of files that the command itself writes, by place."""
     links: dict[str, str] = field(default_factory=dict)
+    linked: bool = False
+    """Whether the command made links, be it within the folder."""
     called: set[str] = field(default_factory=set)
     """Functions that were called."""
-    decoded: list[str] = field(default_factory=list)
-    """Texts that came out of an encoding."""
     steps: int = 0
 
 

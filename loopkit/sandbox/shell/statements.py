@@ -233,7 +233,7 @@ def _function(shell: Shell, node: Node, stdin: str) -> str:
     if name is None or body is None:
         shell.unclear(node)
     else:
-        shell.functions[text(name)] = body
+        shell.define(text(name), body)
         shell.shared.called.discard(text(name))
     return ""
 

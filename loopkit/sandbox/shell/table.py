@@ -112,7 +112,7 @@ pytest py.test tox nox unittest coverage behave | own* | -n=text -k=text -m=text
 ruff black isort mypy pyright flake8 pylint bandit pyflakes pycodestyle autopep8 yapf pyupgrade vulture radon interrogate pydocstyle pyre basedpyright ty pre-commit | own* | --config=read -c=text --select=text --ignore=text --line-length=text -l=text -t=text
 eslint prettier tsc jest vitest mocha ava tape rollup webpack esbuild stylelint biome standard ts-node tsx | own* | -c=read --config=read -o=write --outfile=write --outdir=write --outDir=write -t=text
 gcc g++ cc c++ clang clang++ tcc gfortran rustc ghc ocamlc javac kotlinc scalac nasm fpc swiftc protoc | own* | -o=write -I=read -L=read -D=text -x=text -W=text -include=read -d=write --out-dir=write --emit=text --edition=text -cp=read -classpath=read --target=text -C=text -wrapper=code -B=read -fplugin=read -T=read -isystem=read
-java lua luajit Rscript julia tclsh guile racket ocaml swift dotnet runghc | own* | -e=inline -cp=read -jar=own -classpath=read
+java swift dotnet | own* | -e=inline -cp=read -jar=own -classpath=read
 rustfmt clang-format clang-tidy gofmt shfmt shellcheck yamllint jsonlint markdownlint cloc scc tokei ctags cscope gcov lcov gcovr pkg-config codespell vale typos hadolint taplo checkmake xmllint csvcut csvgrep csvlook csvstat csvsort xsv mlr cypress playwright | own* | -o=write -f=own --format=text -i=text -s=text -x=text
 cmake ninja meson ctest | own* | -S=enter -B=write -D=text -G=text -C=enter -E=cmake -R=text -j=text -f=read -P=own --build=write --install=install -L=text
 papermill nbconvert jupyter-nbconvert jupyter-execute sphinx-build doxygen typedoc jsdoc | own* | -p=text --output=own --to=text -b=text
@@ -148,7 +148,8 @@ mknod | text* | | system:makes a device
 
 NEVER = re.compile(r"(?!)")
 _PACKAGES = re.compile(
-    r"(list|show|search|policy|info|depends|-l|-s|-L|-qa|-qi|-ql|--get-selections)\b[\w .:*+=-]*"
+    r"(list|show|search|policy|info|depends|-l|-s|-L|-qa|-qi|-ql|--get-selections)"
+    r"( (--installed|--upgradable|-?[\w.:*+][\w.:*+=-]*))*"
 )
 # Uses of programs that only look, where a row says more: the arguments, joined.
 LOOKS: dict[str, re.Pattern[str]] = {

@@ -19,7 +19,7 @@ _WORKS = {
     "add", "commit", "mv", "rm", "tag", "branch", "switch", "checkout", "merge", "rebase", "cherry-pick",
     "revert", "stash", "init", "apply", "am", "worktree", "format-patch", "restore", "notes", "config", "gc",
     "reset", "clean", "archive", "bisect", "reflog", "update-index", "symbolic-ref", "remote", "mergetool",
-    "rerere", "sparse-checkout", "commit-tree", "read-tree", "stage", "pack-refs", "bundle",
+    "rerere", "sparse-checkout", "commit-tree", "read-tree", "stage", "pack-refs",
 }  # fmt: skip
 _REACHES = {
     "push", "fetch", "pull", "clone", "ls-remote", "submodule", "remote-update", "send-email", "request-pull",
@@ -100,6 +100,7 @@ def _git(shell: Shell, call: Call) -> str:
         _reach(inner, verb, rest, flags, words)
         return NET
     if verb in _WORKS:
+        inner.works_here()
         _work(inner, verb, rest, flags, words)
         return SOME if verb == "branch" and "--show-current" in flags else HOLE
     if verb in _REWRITES:
@@ -191,7 +192,8 @@ def _work(shell: Shell, verb: str, rest: list[str], flags: set[str], words: list
     if verb == "config":
         _config(shell, rest, flags, words)
     elif verb == "reset":
-        lost = "throws away uncommitted changes" if flags & {"--hard", "--merge", "--keep"} else ""
+        hard = flags & {"--hard", "--merge", "--keep"} or any(word[:1] == HOLE for word in words)
+        lost = "throws away uncommitted changes" if hard else ""
     elif verb == "clean":
         lost = "" if "n" in short or "--dry-run" in flags else "deletes files that are not tracked"
         if lost and shell.cwd.base != "folder":

@@ -6,7 +6,6 @@ far as it is known, since it may become a word, a script or the input of an inte
 """
 
 import re
-from collections.abc import Callable
 
 from tree_sitter import Node
 
@@ -17,6 +16,7 @@ from .places import (
     ANYTHING,
     ENDLESS,
     FOLDER,
+    GLOBS,
     HOLE,
     HOME,
     JOB,
@@ -25,10 +25,11 @@ from .places import (
     NET,
     SECRET,
     SOME,
+    UNKNOWN,
     Place,
     shown,
     weigh,
-)
+)  # fmt: skip
 from .state import Call, Shared, Vars, above
 
 _MAX_STEPS = 8_000
@@ -41,37 +42,15 @@ _SECRET_NAME = re.compile(
     r"TOKEN|SECRET|PASSW|API_?KEY|ACCESS_KEY|PRIVATE|CREDENTIAL|SESSION_ID", re.IGNORECASE
 )
 _NAMES = [
-    "USER",
-    "LOGNAME",
-    "HOSTNAME",
-    "RANDOM",
-    "SRANDOM",
-    "SECONDS",
-    "UID",
-    "EUID",
-    "PPID",
-    "BASHPID",
-    "LINENO",
-    "SHLVL",
-    "OSTYPE",
-    "HOSTTYPE",
-    "MACHTYPE",
-    "COLUMNS",
-    "LINES",
-    "EPOCHSECONDS",
-    "EPOCHREALTIME",
-    "BASH_VERSION",
-    "LANG",
-    "TERM",
-    "#",
-    "?",
-    "$",
-    "-",
-    "_",
-]
+    "USER", "LOGNAME", "HOSTNAME", "RANDOM", "SRANDOM", "SECONDS", "UID", "EUID", "PPID", "BASHPID", "LINENO", "SHLVL",
+    "OSTYPE", "HOSTTYPE", "MACHTYPE", "COLUMNS", "LINES", "EPOCHSECONDS", "EPOCHREALTIME", "BASH_VERSION", "LANG",
+    "TERM", "#", "?", "$", "-",
+]  # fmt: skip
 _SIMPLE = {name: NAME for name in _NAMES} | {
     "HOME": HOME, "TMPDIR": "/tmp", "!": JOB, "IFS": " \t\n", "SHELL": "/bin/bash", "BASH": "/bin/bash", "0": "bash", "PATH": "/usr/bin:/bin",
 }  # fmt: skip
+# A word that may stand for several, or for none.
+SEVERAL = re.compile(f"[{UNKNOWN}{SOME}{''.join(GLOBS)}]")
 
 
 class Shell:
@@ -81,7 +60,6 @@ class Shell:
         self.shared = shared
         self.vars: Vars = {}
         self.functions: dict[str, Node] = {}
-        self.aliases: dict[str, str] = {}
         self.cwd = Place("folder")
         self.elsewhere: tuple[Place, ...] = ()
         """Where it stands instead, should a change of folder fail."""
@@ -94,14 +72,10 @@ class Shell:
     def fork(self) -> "Shell":
         """A shell that starts where this one stands; what it changes stays its own."""
         other = Shell(self.shared)
-        other.vars, other.functions, other.aliases = dict(self.vars), dict(self.functions), dict(self.aliases)
+        other.vars, other.functions = dict(self.vars), dict(self.functions)
         other.elsewhere, other.once_there = self.elsewhere, self.once_there
-        other.cwd, other.positional, other.stack, other.source = (
-            self.cwd,
-            self.positional,
-            self.stack,
-            self.source,
-        )
+        other.cwd, other.positional = self.cwd, self.positional
+        other.stack, other.source = self.stack, self.source
         return other
 
     def doubt(self, other: "Shell") -> None:
@@ -115,10 +89,15 @@ class Shell:
     def merge(self, other: "Shell") -> None:
         """This shell may have gone the other's way."""
         self.doubt(other)
-        self.functions |= other.functions
-        self.aliases |= other.aliases
+        for name, body in other.functions.items():
+            self.define(name, body)
         if self.cwd != other.cwd:
             self.cwd = Place("unknown")
+
+    def define(self, name: str, body: Node) -> None:
+        if self.functions.setdefault(name, body) != body:
+            self.unclear(None, f"defines {name} in two ways")
+        self.functions[name] = body
 
     # --- what is noted ---
 
@@ -142,6 +121,11 @@ class Shell:
         self.note(kind, str(place), verdict, why)
         return place
 
+    def works_here(self) -> None:
+        """Note that a program writes where the shell stands, whatever its words are."""
+        if weigh("write", self.cwd, self.shared.policy)[0] != "allow" or self.strays("write", "."):
+            self.note("write", str(self.cwd), "ask", f"works outside the folder ({self.cwd})")
+
     def strays(self, kind: Kind, path: str) -> bool:
         """Whether a path would be changed that must not be, should a change of folder have failed."""
         places = (start.join(path, self.shared.folder) for start in self.elsewhere)
@@ -162,6 +146,8 @@ class Shell:
 
     def place(self, path: str) -> Place:
         """Where a path leads, through the links that the command itself makes."""
+        if self.shared.linked and ".." in path.split("/"):  # where a link leads it does not lead back from
+            return Place("unknown", (path,))
         place = self.cwd.join(path, self.shared.folder)
         for _ in range(4 if self.shared.links else 0):
             parts = place.parts
@@ -205,8 +191,13 @@ class Shell:
             return [HOLE] if len(set(elements)) > 1 else elements[:1]
         if name in ("@", "*") or (name.isdigit() and name != "0"):
             if self.positional is None:
-                return [HOLE] if name in "@*" else [""] if not self.stack else [HOLE]
-            return self.positional if name in "@*" else self.positional[int(name) - 1 :][:1] or [""]
+                return [HOLE]
+            if name in "@*":
+                return self.positional
+            loose = [arg for arg in self.positional[: int(name) - 1] if SEVERAL.search(arg)]
+            if loose:  # they may have moved it
+                return [SOME if {*loose} == {SOME} else HOLE]
+            return self.positional[int(name) - 1 :][:1] or [""]
         if name in self.vars:
             found = self.vars[name]
             return found[:1] if isinstance(found, list) else [found]
@@ -261,9 +252,6 @@ class Shell:
         source = words.plain(source)
         if ANYTHING.search(source):
             self.run_unknown(source)
-        hidden = next((part for part in self.shared.decoded if len(part) > 3 and part in source), None)
-        if hidden is not None:
-            self.note("obscure", hidden, "refuse", "hides what it runs in an encoding")
         if len(shell.stack) > _MAX_CALLS:
             raise Unreadable("calls itself too deep")
         before, shell.stack = shell.stack, (*shell.stack, "code")
@@ -365,6 +353,3 @@ class Shell:
             )
             else HOLE
         ]
-
-
-Handler = Callable[[Shell, Call], str]

@@ -56,7 +56,7 @@ def _finish(word: str, after: str = "=") -> str:
     """Tildes become directories; what is special to the shell alone becomes plain again."""
     word = re.sub(f"(^|[{after}]){_TILDE}(?=/|$|:)", lambda match: match[1] + HOME, word)
     # Somebody else's home directory is as foreign as one's own; ~+ and ~- are where the shell was.
-    word = re.sub(f"(^|[{after}]){_TILDE}[+-](?=/|$)", lambda match: match[1] + HOLE, word)
+    word = re.sub(f"(^|[{after}]){_TILDE}(?:[+-]\\d*|\\d+)(?=/|$)", lambda match: match[1] + HOLE, word)
     word = re.sub(
         f"(^|[{after}]){_TILDE}([a-z_][\\w-]*)(?=/|$)", lambda match: f"{match[1]}{HOME}/../{match[2]}", word
     )
@@ -295,6 +295,8 @@ def _variable(node: Node, shell: "Shell") -> list[str]:
         return found
     operator = "".join(text(child) for child in children[1:] if not child.is_named and text(child) not in "}")
     operands = [_operand(child, shell) for child in children[1:] if child.is_named]
+    if operator == ":" and (text(name) in "@*" or text(name).endswith(("[@]", "[*]"))):
+        return [HOLE]
     return [_operate(one, operator, operands, name, node, shell) for one in found]
 
 

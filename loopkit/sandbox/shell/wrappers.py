@@ -1,10 +1,9 @@
 """Programs that run others: shells, env, timeout, xargs, watch and their kin."""
 
 import re
-import shlex
 
-from .places import HOLE, NAME, SECRET
-from .programs import SHELLS, by_name, handles, interpret, script
+from .places import HOLE, SECRET
+from .programs import SHELLS, handles, interpret, script
 from .redirecting import contents
 from .walking import Call, Shell
 from .words import plain
@@ -37,16 +36,18 @@ def _shell(shell: Shell, call: Call) -> str:
     return script(shell, todo[0], "sh", todo[1:], call.stdin)
 
 
-# Options with a value, of programs whose other words are a command; then the number of words before the command.
+# Programs whose other words are a command: their options with a value, and the number of words before the command.
 _WRAPPERS: dict[str, tuple[str, int]] = {
-    "nice": ("-n --adjustment", 0), "nohup": ("", 0), "timeout": ("-s -k --signal --kill-after", 1),
+    "nice": ("-n --adjustment", 0), "nohup": ("", 0), "timeout": ("-s -k --signal --kill-after", 1), "gtimeout": ("-s -k", 1),
     "builtin": ("", 0), "exec": ("-a", 0), "setsid": ("", 0), "stdbuf": ("-i -o -e --input --output --error", 0),
-    "ionice": ("-c -n -p --class --classdata", 0), "chrt": ("-T -P -D", 1), "taskset": ("", 1), "coproc": ("", 0),
-    "time": ("-f -o --format --output", 0), "unbuffer": ("", 0), "caffeinate": ("-t -w", 0), "faketime": ("", 1),
-    "prlimit": ("", 0), "linux32": ("", 0), "linux64": ("", 0), "setarch": ("", 0), "fakeroot": ("", 0), "noglob": ("", 0),
-    "nocorrect": ("", 0), "catchsegv": ("", 0), "valgrind": ("", 0), "xvfb-run": ("-s -n -e -f -w -p", 0), "doppler": ("", 0),
-    "choom": ("-n", 0), "dbus-run-session": ("", 0), "systemd-inhibit": ("", 0), "ltrace": ("", 0), "rlwrap": ("", 0),
-    "chronic": ("", 0), "ts": ("", 0), "retry": ("", 0), "gtimeout": ("-s -k", 1), "hyperfine": ("-w -r -m -M -n", 0),
+    "ionice": ("-c -n -p -P -u --class --classdata", 0), "taskset": ("", 1), "coproc": ("", 0), "unbuffer": ("", 0),
+    "time": ("-f -o --format --output", 0), "nocorrect": ("", 0), "noglob": ("", 0),
+}  # fmt: skip
+
+
+_FLAGS = {
+    "--foreground", "--preserve-status", "--verbose", "--portability", "--append", "--quiet", "--wait", "--fork",
+    "--all-tasks", "--cpu-list",
 }  # fmt: skip
 
 
@@ -58,19 +59,18 @@ def _wrapper(shell: Shell, call: Call) -> str:
         option = todo.pop(0)
         if option == "--":
             break
-        if option in valued.split():
-            if option in ("-o", "--output") and call.name == "time" and todo:
-                shell.touch("write", todo[0])
-            todo[:1] = []
+        name, equals, given = option.partition("=")
+        if call.name == "time" and (found := re.match(r"--output|-\w*o", option)):
+            shell.touch("write", (given if equals else option[found.end() :]) or (todo or [HOLE])[0])
+        if name in valued.split():
+            todo[: not equals] = []
+        elif name.startswith("--") and name not in _FLAGS:
+            shell.note("unknown", option, "ask", "starts a program in a way that is not understood")
     todo = todo[before:]
-    if call.name == "hyperfine":
-        for arg in todo:
-            shell.fork().code(arg)
-        return NAME
     if todo and todo[0] in ("{", "(", "if", "for", "while"):
         shell.unclear(None)
         return HOLE
-    return shell.invoke(todo, call.stdin, call.env) if todo else ""
+    return shell.invoke(todo, call.stdin) if todo else ""
 
 
 @handles("env")
@@ -78,25 +78,16 @@ def _env(shell: Shell, call: Call) -> str:
     todo, other = list(call.args), shell.fork()
     while todo:
         arg = todo.pop(0)
-        if arg in ("-u", "--unset", "-C", "--chdir"):
-            if arg in ("-C", "--chdir") and todo:
-                other.cwd = other.place(todo[0])
-            todo[:1] = []
-        elif arg.startswith("--chdir="):
-            other.cwd = other.place(arg[8:])
-        elif arg in ("-S", "--split-string") or re.match(r"-\w*S.|-vS|--split-string=", arg):
-            given = (
-                todo.pop(0)
-                if arg in ("-S", "--split-string", "-vS") and todo
-                else re.sub(r"^(-\w*?S|--split-string=)", "", arg)
-            )
-            return other.code(" ".join([given, *map(shlex.quote, todo)]), call.stdin)
-        elif re.match(r"[A-Za-z_]\w*=", arg):
+        if re.match(r"[A-Za-z_]\w*=", arg):
             name, _, value = arg.partition("=")
             other.assign(name, value)
-        elif not arg.startswith("-") or arg == "--":
-            todo = todo if arg == "--" else [arg, *todo]
-            return other.invoke(todo, call.stdin, call.env) if todo else ""
+        elif arg in ("-u", "--unset"):
+            todo[:1] = []
+        elif not arg.startswith("-"):
+            return other.invoke([arg, *todo], call.stdin)
+        elif arg not in ("-i", "-", "--", "--ignore-environment"):
+            shell.note("unknown", arg, "ask", "starts a program in a way that is not understood")
+            return other.invoke(todo, call.stdin)
     shell.note("secret", "", "ask", "prints the environment, which may hold secrets")
     return SECRET
 
@@ -107,66 +98,6 @@ def _printenv(shell: Shell, call: Call) -> str:
         shell.note("secret", "", "ask", "prints the environment, which may hold secrets")
         return SECRET
     return "".join(shell.lookup(arg)[0] for arg in call.args if not arg.startswith("-"))
-
-
-@handles("busybox", "toybox")
-def _busybox(shell: Shell, call: Call) -> str:
-    return by_name(shell, Call(call.args[0], call.args[1:], call.stdin, call.source)) if call.args else ""
-
-
-@handles(
-    "watch",
-    "script",
-    "flock",
-    "entr",
-    "when-changed",
-    "parallel",
-    "sem",
-    "nodemon",
-    "concurrently",
-    "tsx-watch",
-)
-def _code_wrapper(shell: Shell, call: Call) -> str:
-    """Programs whose words are a command line: watch, script -c, flock, parallel."""
-    todo, valued = (
-        list(call.args),
-        {
-            "-n",
-            "--interval",
-            "-w",
-            "-E",
-            "-j",
-            "--jobs",
-            "-I",
-            "-a",
-            "--arg-file",
-            "--colsep",
-            "-N",
-            "-d",
-            "--delay",
-        },
-    )
-    while todo and todo[0].startswith("-") and todo[0] not in ("-c", "--command"):
-        option = todo.pop(0)
-        if option in valued:
-            todo[:1] = []
-    if call.name == "flock" and todo:
-        shell.touch("write", todo.pop(0))
-    if call.name == "script" and todo and todo[0] not in ("-c", "--command"):
-        shell.touch("write", todo.pop(0))
-        todo = todo or ["sh"]
-    if todo and todo[0] in ("-c", "--command"):
-        return interpret(shell, "sh", todo[1] if len(todo) > 1 else HOLE, [], call.stdin)
-    given = [arg for arg in todo if arg not in (":::", "::::", ":::+")]
-    cut = next((at for at, arg in enumerate(todo) if arg.startswith(":::")), None)
-    if call.name == "parallel":
-        items = todo[cut + 1 :] if cut is not None else call.stdin.split("\n") or [HOLE]
-        template = " ".join(plain(word) for word in (todo[:cut] if cut is not None else todo))
-        for item in shell.turns(items):
-            filled = re.sub(r"\{[./]*\}", lambda match, item=item: item, template)
-            shell.fork().code(filled if filled != template else f"{template} {item}")
-        return HOLE
-    return shell.fork().code(" ".join(plain(arg) for arg in given), call.stdin) if given else ""
 
 
 @handles("xargs", "gxargs")

@@ -1,0 +1,16 @@
+"""The judge on commands that were made by reading it: each was allowed once."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from loopkit.sandbox.shell import judge
+
+READ = yaml.safe_load(Path(__file__).with_name("commands_read.yaml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("entry", READ, ids=lambda entry: entry["does"])
+def test_a_command_made_by_reading_the_judge_is_not_allowed(entry):
+    verdict = judge(entry["command"], folder="/srv/project").verdict
+    assert (verdict == "allow") == (entry["kind"] == "harmless")
