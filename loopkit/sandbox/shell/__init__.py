@@ -8,7 +8,7 @@ The judge is the second line: what it allows still runs within the sandbox. It r
                             a shell that runs nothing, but keeps variables, folders and files
     printing                what programs print, as far as it can be known
     programs, table         from words to programs, and what each does with its arguments, as data
-    builtins, wrappers, environment, files, network, building, versions, editing, languages, python
+    builtins, wrappers, environment, files, building, versions, editing, languages, python
                             programs that need more than a row of the table
     places, decisions       where a path leads and what may be done there; what the judge says
 """

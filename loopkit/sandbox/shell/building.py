@@ -1,5 +1,6 @@
 """Programs that build, test, install and publish, and data bases in a file."""
 
+import itertools
 import re
 
 from .places import ANYTHING, HOLE
@@ -10,23 +11,11 @@ from .words import plain
 
 
 @handles(
-    "make",
-    "gmake",
-    "just",
-    "task",
-    "rake",
-    "invoke",
-    "nox-make",
-    "gradle",
-    "gradlew",
-    "mvn",
-    "mvnw",
-    "ant",
-    "bmake",
-)
+    "make", "gmake", "just", "task", "rake", "invoke", "nox-make", "gradle", "gradlew", "mvn", "mvnw", "ant", "bmake"
+)  # fmt: skip
 def _make(shell: Shell, call: Call) -> str:
-    options = "-f=file --file=file --makefile=file -C=enter --directory=enter -j!text -l=text -o=text -W=text --eval=eval -I=read -E=eval -p=text"
-    row = spec("target*", options.replace("-j!text", ""))
+    options = "-f=file --file=file --makefile=file -C=enter --directory=enter -l=text -o=text -W=text --eval=eval -I=read -E=eval -p=text"
+    row = spec("target*", options)
     inner = shell.fork()
     inner.works_here()
     for role, arg in row.sort(call.args):
@@ -76,6 +65,7 @@ _PUBLISHES = {
     "publish", "unpublish", "login", "adduser", "logout", "token", "owner", "yank", "upload", "deprecate",
     "access", "dist-tag", "deploy",
 }  # fmt: skip
+_FROM = re.compile(r"--(extra-)?index-url|-i$|--trusted-host|--registry|--find-links|-f$")
 _READS = {
     "list", "ls", "show", "freeze", "check", "tree", "why", "--version", "version", "help", "-v", "-V", "env",
     "debug", "inspect", "explain", "metadata", "config-list", "root", "bin", "prefix", "--help", "licenses",
@@ -84,84 +74,59 @@ _READS = {
 
 
 @handles(
-    "pip",
-    "npm",
-    "yarn",
-    "pnpm",
-    "go",
-    "cargo",
-    "uv",
-    "bun",
-    "deno",
-    "poetry",
-    "pdm",
-    "hatch",
-    "pipenv",
-    "conda",
-)
+    "pip", "npm", "yarn", "pnpm", "go", "cargo", "uv", "bun", "deno", "poetry", "pdm", "hatch", "pipenv", "conda"
+)  # fmt: skip
 def _packages(shell: Shell, call: Call) -> str:
     """Runners of the folder's own tasks that also install and publish."""
     shell.works_here()
     words = [arg for arg in call.args if not arg.startswith("-")]
-    verb = words[0] if words else "install" if call.name in ("yarn",) else ""
+    verb = words[0] if words else "install" if call.name == "yarn" else ""
     if verb in ("mod", "pip", "config", "cache", "tool") and len(words) > 1:
-        if (
-            words[1] in _READS | {"get", "vet", "verify", "graph", "edit", "dir"} and call.name != "npm"
-        ) or words[1] in ("get", "list", "ls"):
+        looks = (
+            {"get", "list", "ls"}
+            if call.name == "npm"
+            else _READS | {"get", "vet", "verify", "graph", "edit", "dir"}
+        )
+        if words[1] in looks:
             return HOLE
     if ANYTHING.search(verb):
         shell.note("unknown", verb, "ask", f"has {call.name} do what is not known beforehand")
     for arg in call.args:
-        if (
-            re.match(r"--(extra-)?index-url|-i$|--trusted-host|--registry|--find-links|-f$", arg)
-            and verb in _INSTALLS
-        ):
+        if verb in _INSTALLS and _FROM.match(arg):
             shell.note("install", arg, "refuse", "installs from a place that nobody vouches for")
         own(shell, arg)
-    if verb in _PUBLISHES or (
-        verb == "run" and len(words) > 1 and re.search(r"publish|release|deploy", words[1])
-    ):
+    if verb in _PUBLISHES or (verb == "run" and re.search(r"publish|release|deploy", "".join(words[1:2]))):
         kind = "refuse" if verb in _PUBLISHES else "ask"
         shell.note("publish", verb, kind, "publishes a package")
     elif verb == "run" and call.name in ("uv", "poetry", "pdm", "hatch", "pipenv", "conda"):
         rest = call.args[call.args.index("run") + 1 :]
+        valued = ("--with", "-p", "--python", "--extra", "--group", "-n", "--name", "--directory")
         while rest and rest[0].startswith("-"):
-            rest = (
-                rest[2:]
-                if rest[0]
-                in ("--with", "-p", "--python", "--extra", "--group", "-n", "--name", "--directory")
-                else rest[1:]
-            )
+            rest = rest[2:] if rest[0] in valued else rest[1:]
         if "--with" in call.args:
             shell.note("install", "", "ask", "may download and install packages")
         return shell.invoke(rest, call.stdin) if rest else HOLE
-    elif verb in ("eval",) or (
-        {"-e", "--eval", "-p", "--print"} & set(call.args[:2]) and call.name in ("bun", "deno")
+    elif verb == "eval" or (
+        call.name in ("bun", "deno") and {"-e", "--eval", "-p", "--print"} & {*call.args[:2]}
     ):
         return interpret(shell, "node", call.args[-1], [], "")
-    elif (
-        verb in _INSTALLS
-        and not (verb in ("tool", "link") and call.name == "go")
-        and not (verb == "info" and call.name == "pip")
-    ):
+    elif verb in _INSTALLS and (call.name, verb) not in (("go", "tool"), ("go", "link"), ("pip", "info")):
         shell.note("install", verb, "ask", "may download, install or change packages")
-    elif verb == "generate" or (not verb and not call.args):
-        pass
-    elif call.name == "go" and verb in ("run", "test", "build"):
-        for flag in call.args:
-            if re.match(r"-(exec|toolexec)", flag):
-                shell.note("obscure", flag, "ask", "has another program run what it builds")
-    for arg, following in zip(call.args, call.args[1:], strict=False):
-        if arg in ("-o", "--output", "--prefix", "--out-dir", "--target-dir") and not following.startswith(
+    elif call.name == "go" and any(re.match(r"-(exec|toolexec)", arg) for arg in call.args):
+        shell.note("obscure", "", "ask", "has another program run what it builds")
+    for option, given in itertools.pairwise(call.args):
+        if option in ("-o", "--output", "--prefix", "--out-dir", "--target-dir") and not given.startswith(
             "-"
         ):
-            shell.touch("write", following)
+            shell.touch("write", given)
     return HOLE
 
 
-@handles("pip3")
-def _pip(shell: Shell, call: Call) -> str:
-    return _packages(shell, Call("pip", call.args, call.stdin, call.source))
+_REACHES_OUT = re.compile(
+    r"^\s*\.(shell|system|output|once|import|load|read|excel|edit|log|clone|save|backup|restore|open|archive|ar|cd|dump-to)\b"
+    r"|load_extension|writefile|readfile|\battach\b|\bedit\(|copy\b.*\bto\b|install\b|httpfs",
+    re.I | re.M,
+)
 
 
 @handles("sqlite3", "duckdb")
@@ -179,10 +144,6 @@ def _sqlite(shell: Shell, call: Call) -> str:
     for code in re.findall(r"^\s*\.(?:shell|system)\s+(.*)$|\|\s*([^|'\"]*)$", text, re.M):
         if "".join(code) and re.search(r"^\s*\.", text, re.M):
             shell.fork().code("".join(code))
-    if re.search(
-        r"^\s*\.(shell|system|output|once|import|load|read|excel|edit|log|clone|save|backup|restore|open|archive|ar|cd|dump-to)\b|load_extension|writefile|readfile|\battach\b|\bedit\(|copy\b.*\bto\b|install\b|httpfs",
-        text,
-        re.I | re.M,
-    ) or ANYTHING.search(text):
+    if ANYTHING.search(text) or _REACHES_OUT.search(text):
         shell.note("obscure", "", "ask", "has the data base run, read or write something else")
     return HOLE

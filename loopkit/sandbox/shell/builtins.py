@@ -1,5 +1,6 @@
 """What the shell does itself: folders, variables, its own code."""
 
+import itertools
 import re
 
 from . import printing
@@ -49,33 +50,16 @@ def _printf(shell: Shell, call: Call) -> str:
 
 @handles("read", "readarray", "mapfile", "getopts")
 def _read(shell: Shell, call: Call) -> str:
+    """What is read is known where it is one line for one name."""
     found = call.stdin.strip("\n")
-    found = (
-        found
-        if found and "\n" not in found
-        else printing.narrowed(found)
-        if MARKS.search(found) and "\n" not in found
-        else HOLE
-    )
-    todo = list(call.args)
-    while todo:
-        arg = todo.pop(0)
-        shell.indexed(arg)
-        if arg == "-C" and todo:
-            shell.fork().code(todo[0])
-        if re.fullmatch(r"-\w*a", arg) and todo:
-            shell.assign(todo.pop(0), found.split() if not MARKS.search(found) else HOLE)
-        if re.fullmatch(r"-\w*[pdtnNuiCc]", arg):
-            todo[:1] = []
-        elif re.fullmatch(r"\w+", arg):
-            shell.assign(
-                arg,
-                found
-                if len([a for a in call.args if re.fullmatch(r"[A-Za-z_]\w*", a)]) == 1 or MARKS.search(found)
-                else HOLE,
-            )
-    if call.name == "read" and not any(re.fullmatch(r"[A-Za-z_]\w*", arg) for arg in call.args):
-        shell.assign("REPLY", found)
+    found = found if found and "\n" not in found else HOLE
+    for option, given in itertools.pairwise([*call.args, ""]):
+        shell.indexed(option)
+        if option == "-C":
+            shell.fork().code(given)
+    names = [arg for arg in call.args if re.fullmatch(r"[A-Za-z_]\w*", arg)] or ["REPLY"]
+    for name in names:
+        shell.assign(name, found if len(names) == 1 or MARKS.search(found) else HOLE)
     return ""
 
 
@@ -113,13 +97,6 @@ def _let(shell: Shell, call: Call) -> str:
     return ""
 
 
-@handles("hash")
-def _hash(shell: Shell, call: Call) -> str:
-    if any(re.match(r"-\w*p", arg) for arg in call.args):
-        shell.note("obscure", "", "ask", "has one name stand for another program")
-    return ""
-
-
 @handles("alias")
 def _alias(shell: Shell, call: Call) -> str:
     for arg in call.args:
@@ -135,16 +112,6 @@ def _alias(shell: Shell, call: Call) -> str:
 def _unset(shell: Shell, call: Call) -> str:
     for arg in call.args:
         shell.indexed(arg)
-    return ""
-
-
-@handles("export", "declare", "typeset", "local", "readonly")
-def _export(shell: Shell, call: Call) -> str:
-    for arg in call.args:
-        shell.indexed(arg)
-        name, equals, value = arg.partition("=")
-        if equals:
-            shell.assign(plain(name), value)
     return ""
 
 
@@ -192,25 +159,12 @@ def _without_functions(shell: Shell, todo: list[str], stdin: str) -> str:
 
 @handles("kill")
 def _kill(shell: Shell, call: Call) -> str:
-    args = list(call.args)
-    if args[:1] and args[0] in ("-l", "-L", "-0"):
-        return NAME
-    if args[:1] in (["-s"], ["-n"]):
-        args = args[2:]
-    elif args[:1] and re.fullmatch(r"-(SIG)?[A-Z]+\d*|-\d+|--signal=\w+", args[0]) and len(args) > 1:
-        args = args[1:]
+    args = call.args
+    if args and args[0].startswith("-"):
+        args = args[2 if args[0] in ("-s", "-n") else 1 :]
     for arg in args:
-        if arg == "--" or arg.startswith("%") or set(arg) <= {JOB, " ", "\n"}:
-            continue
-        everyone = arg.lstrip("-") in ("1", "0") or arg.startswith("-")
-        shell.note(
-            "signal",
-            arg,
-            "refuse" if everyone else "ask",
-            "ends processes that it did not start"
-            if everyone
-            else "ends a process that it may not have started",
-        )
+        if not arg.startswith("%") and not {*arg} <= {JOB, " ", "\n"}:
+            shell.note("signal", arg, "ask", "ends a process that it may not have started")
     return ""
 
 

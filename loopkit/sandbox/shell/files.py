@@ -140,6 +140,23 @@ def _tar(shell: Shell, call: Call) -> str:
     return HOLE
 
 
+@handles("rsync")
+def _rsync(shell: Shell, call: Call) -> str:
+    """As cp; either side may stand on another machine, and what only the target has may be deleted."""
+    row = table()["rsync"]
+    by_row(shell, call, row)
+    *sources, target = [arg for role, arg in row.sort(call.args) if role in ("read", "write")] or [""]
+    elsewhere = [path for path in (*sources, target) if re.match(r"[^/]+:|\w+://", path)]
+    if elsewhere:
+        shell.note("network", " ".join(elsewhere), "ask", "reaches another machine")
+    elif any(arg.startswith("--del") for arg in call.args):
+        shell.touch("delete", f"{target.rstrip('/')}/{ALL}")
+    if "--remove-source-files" in call.args:
+        for source in sources:
+            shell.touch("delete", source)
+    return HOLE
+
+
 @handles("dd")
 def _dd(shell: Shell, call: Call) -> str:
     given = dict(arg.split("=", 1) for arg in call.args if "=" in arg)
@@ -198,12 +215,9 @@ def _sized(shell: Shell, call: Call) -> str:
 @handles("mktemp")
 def _mktemp(shell: Shell, call: Call) -> str:
     """A new file in /tmp, or made from a template in the folder."""
-    row = spec("template", "-p=in --tmpdir=in --suffix=text")
-    row.attached.add("--tmpdir")
-    found = dict(row.sort(call.args))
-    folder = found.get("in") or (
-        "/tmp" if "template" not in found or {"-t", "--tmpdir"} & set(call.args) else ""
-    )
+    args = ["--tmpdir=/tmp" if arg == "--tmpdir" else arg for arg in call.args]
+    found = dict(spec("template", "-p=in --tmpdir=in --suffix=text").sort(args))
+    folder = found.get("in") or ("/tmp" if "template" not in found or "-t" in args else "")
     name = re.sub("X{3,}", NAME, found.get("template", f"tmp.{NAME}"))
     path = f"{folder}/{name}" if folder else name
     shell.touch("write", path)

@@ -1,40 +1,19 @@
 """`judge`: what to say of a shell command before it runs."""
 
 import os
+from importlib import import_module
 from pathlib import Path
 
-from . import (
-    building,
-    builtins,
-    editing,
-    environment,
-    files,
-    languages,
-    network,
-    python,
-    statements,
-    versions,
-    wrappers,
-)
-from .decisions import Decision, Effect, Policy
+from .decisions import Decision, Policy
 from .parsing import Unreadable
 from .places import MARKS, SOME
 from .walking import Shared, Shell
 
-_KNOWING = (
-    building,
-    builtins,
-    editing,
-    environment,
-    files,
-    languages,
-    network,
-    python,
-    statements,
-    versions,
-    wrappers,
-)
-"""Each registers what it knows when it is loaded."""
+# Each registers what it knows when it is loaded.
+for _name in (
+    "building", "builtins", "editing", "environment", "files", "languages", "python", "statements", "versions", "wrappers",
+):  # fmt: skip
+    import_module(f"{__package__}.{_name}")
 
 
 def judge(command: str, *, folder: str | Path = ".", policy: Policy | None = None) -> Decision:
@@ -46,8 +25,8 @@ def judge(command: str, *, folder: str | Path = ".", policy: Policy | None = Non
     - `allow`: all that it does is understood, and stays within the folder and /tmp; the agent's own programs may run
       there, for they run in the sandbox.
     - `ask`: it reaches the network, installs, throws work away, or something about it is not understood.
-    - `refuse`: it changes or destroys something outside, takes secrets or sends files away, gains rights, stays
-      behind, or runs what it downloads.
+    - `refuse`: it changes or destroys something outside, takes secrets, gains rights, stays behind, or runs what it
+      downloads.
 
     Never raises for any text. This is a second line: the sandbox is the first, and does not read commands at all.
     """
@@ -66,7 +45,7 @@ def judge(command: str, *, folder: str | Path = ".", policy: Policy | None = Non
     except RecursionError:
         shell.source = command
         shell.note("obscure", "", "ask", "is nested too deep")
-    return Decision.of([*shared.effects, *_together(shared.effects)])
+    return Decision.of(shared.effects)
 
 
 def _uncalled(shell: Shell, depth: int = 0) -> None:
@@ -77,14 +56,3 @@ def _uncalled(shell: Shell, depth: int = 0) -> None:
             inner.call(name, [SOME], "")
             inner.functions = {name: node for name, node in inner.functions.items() if node != body}
             _uncalled(inner, depth + 1)
-
-
-def _together(effects: list[Effect]) -> list[Effect]:
-    """What two effects are together: secrets read, and a way out."""
-    secrets = [effect for effect in effects if effect.kind == "secret" and effect.target in ("", "ENVIRON")]
-    ways = [effect for effect in effects if effect.kind == "network"]
-    if not secrets or not ways:
-        return []
-    way = ways[0]
-    why = "may send away the secrets that the command reads"
-    return [Effect(kind="network", target=way.target, source=way.source, verdict="refuse", why=why)]

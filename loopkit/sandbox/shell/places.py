@@ -55,7 +55,7 @@ class Place:
 
     def join(self, text: str, folder: tuple[str, ...]) -> "Place":
         """Where `text` leads from here. `folder` holds the parts of the agent's folder as the machine sees it."""
-        if ANYTHING.search(text.split("/")[0]) or (text.startswith(SOME) and self.base == "unknown"):
+        if ANYTHING.search(text.split("/")[0]):
             return Place("unknown", (text,))
         if len(text) > _MAX_PATH:
             return Place("unknown", (HOLE,))
@@ -99,32 +99,7 @@ _HOOKS = re.compile(
 
 def secret(place: Place) -> bool:
     """Whether a path is one where secrets are kept."""
-    path = str(place)
-    if _SECRET.search(path):
-        return True
-    if place.base in ("root", "above", "home", "unknown") and any(glob in path for glob in GLOBS):
-        # A pattern stands for whatever it matches.
-        pattern = _as_pattern(path)
-        return any(pattern.fullmatch(name) for name in _SECRET_NAMES)
-    return False
-
-
-_SECRET_NAMES = (
-    "/etc/shadow", "/etc/gshadow", "/etc/sudoers", "~/.ssh", "~/.ssh/id_rsa", "~/.ssh/id_ed25519", "~/.aws",
-    "~/.aws/credentials", "/root/.ssh", "/root/.ssh/id_rsa", "/proc/self/environ", "~/.netrc", "~/.gnupg",
-)  # fmt: skip
-
-
-def _as_pattern(path: str) -> re.Pattern[str]:
-    """What a path with patterns, or with unknown parts, may stand for."""
-    if sum(path.count(glob) for glob in GLOBS) > 12:  # too many to try
-        return re.compile(r"[^\n]*")
-    path = _CLASS.sub(active("?"), path)
-    return re.compile("".join(_LETTERS.get(letter) or re.escape(letter) for letter in path))
-
-
-_CLASS = re.compile(f"{active('[')}[^/{active(']')}]*{active(']')}")
-_LETTERS = {mark: "[^/]*" for mark in (NAME, SOME, HOLE, NET, SECRET, ALL)} | {active("?"): "[^/]"}
+    return _SECRET.search(str(place)) is not None
 
 
 def weigh(kind: Kind, place: Place, policy: Policy) -> tuple[Verdict, str]:
@@ -155,9 +130,8 @@ def weigh(kind: Kind, place: Place, policy: Policy) -> tuple[Verdict, str]:
     return "refuse", f"{verb} outside the folder ({shown(path)})"
 
 
-_EVERY = re.compile(
-    f"[{ALL}{active('?')}.]*|{_CLASS.pattern}[{ALL}]|\\.{_CLASS.pattern}[{ALL}]"
-)  # * and .[!.]*
+_CLASS = f"{active('[')}[^/{active(']')}]*{active(']')}"
+_EVERY = re.compile(f"[{ALL}{active('?')}.]*|\\.?{_CLASS}[{ALL}]")  # * and .[!.]*
 
 
 def _weigh_inside(kind: Kind, path: str, parts: tuple[str, ...], verb: str) -> tuple[Verdict, str]:

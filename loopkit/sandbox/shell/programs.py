@@ -30,14 +30,7 @@ Handler = Callable[[Shell, Call], str]
 HANDLERS: dict[str, Handler] = {}
 # python3.11, gcc-12, mkfs.ext4
 _VERSION = re.compile(r"-?\d[\d.]*$|(?<=^mkfs)\.\w+$")
-_BIN = {
-    ("bin",),
-    ("sbin",),
-    ("usr", "bin"),
-    ("usr", "sbin"),
-    ("usr", "local", "bin"),
-    ("opt", "homebrew", "bin"),
-}
+_BIN = {"/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin", "/opt/homebrew/bin"}
 
 
 def handles(*names: str) -> Callable[[Handler], Handler]:
@@ -99,8 +92,8 @@ def by_path(shell: Shell, call: Call) -> str:
     plainly = known(base) or known(_VERSION.sub("", base))
     installed = place.parts[-2:-1] in (("bin",), (".bin",), ("Scripts",)) or base in ("gradlew", "mvnw")
     of_the_folder = place.base == "folder" and installed and plainly and not written
-    if of_the_folder or (place.base == "root" and place.parts[:-1] in _BIN):
-        return by_name(shell, Call(base, call.args, call.stdin, call.source, call.env))
+    if of_the_folder or str(place).rpartition("/")[0] in _BIN:
+        return by_name(shell, Call(base, call.args, call.stdin))
     if re.search(r"\s", call.name):
         shell.note("obscure", call.name, "ask", "runs a program with blanks in its name")
     return script(shell, call.name, "", call.args, call.stdin)
@@ -176,7 +169,9 @@ def by_row(shell: Shell, call: Call, spec: Spec) -> str:
             sources.append(place)
         elif role in ("write", "enter"):
             place = shell.touch("write", arg)
-            if spec.operands[:1] != ["own*"]:
+            if "network" in spec.traits:
+                shell.shared.files[str(place)] = NET
+            elif spec.operands[:1] != ["own*"]:
                 written(shell, name, place, call.stdin if name in ("tee", "sponge") else sources)
         elif role in ("delete", "move"):
             # What moves within the folder is not lost.
@@ -193,11 +188,14 @@ def by_row(shell: Shell, call: Call, spec: Spec) -> str:
             own(shell, arg)
     _special(shell, call)
     for kind, reason in spec.traits.items():
+        if kind == "network":  # what it saves has the name that it has there
+            names = [arg.rsplit("/", 1)[-1] for arg in call.args if "://" in arg]
+            shell.shared.files.update(dict.fromkeys((str(shell.place(name)) for name in names), NET))
         if kind == "network" and any(SECRET in part for part in [call.stdin, *call.args]):
             shell.note(kind, plain(name), "refuse", "sends secrets away")
         elif kind != "out":
             shell.note(kind, plain(name), VERDICTS[kind], reason)
-    return _printed(shell, call, spec.traits.get("out", ""), "".join(printed) if printed else None)
+    return _printed(shell, call, spec.traits, "".join(printed) if printed else None)
 
 
 def _special(shell: Shell, call: Call) -> None:
@@ -234,7 +232,8 @@ def written(shell: Shell, name: str, place: Place, found: "str | list[Place]") -
         files[str(place)] = HOLE
 
 
-def _printed(shell: Shell, call: Call, out: str, read: str | None) -> str:
+def _printed(shell: Shell, call: Call, traits: dict[str, str], read: str | None) -> str:
+    out = traits.get("out", "")
     given = call.stdin if read is None else read
     if call.name == "dirname" and call.args:
         return _parent(call.args[-1])
@@ -246,6 +245,8 @@ def _printed(shell: Shell, call: Call, out: str, read: str | None) -> str:
         return "\n".join(arg for arg in call.args if not arg.startswith("-"))
     if out == "endless":
         return ENDLESS
+    if "network" in traits:
+        return NET
     if call.name in ("cat", "tee", "sponge") and not any(re.match(r"-\w", arg) for arg in call.args):
         return given
     if call.name in ("ls", "dir", "vdir", "tree"):

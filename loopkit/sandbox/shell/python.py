@@ -301,7 +301,7 @@ def _module(shell: Shell, module: str, args: list[str], call: Call) -> str:
             if rest[0] == "-o":
                 shell.touch("write", _first(rest[1:]))
             rest = rest[2:] if rest[0] in ("-o", "-s") else rest[1:]
-        return _python(shell, Call("python", rest, call.stdin, call.source)) if rest else HOLE
+        return _python(shell, Call("python", rest, call.stdin)) if rest else HOLE
     elif module == "timeit":
         for arg in args:
             if not arg.startswith("-"):

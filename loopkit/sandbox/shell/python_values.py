@@ -11,20 +11,8 @@ _AS_IT_IS = {
     "enumerate", "reversed",
 }  # fmt: skip
 _NUMBERS = {
-    "len",
-    "int",
-    "abs",
-    "round",
-    "sum",
-    "min",
-    "max",
-    "id",
-    "os.getpid",
-    "time.time",
-    "range",
-    "float",
-    "ord",
-}
+    "len", "int", "abs", "round", "sum", "min", "max", "id", "os.getpid", "time.time", "range", "float", "ord",
+}  # fmt: skip
 _PATH_CLASSES = {"pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath"}
 _SAME_PLACE = {"resolve", "absolute", "strip", "rstrip", "lower", "as_posix", "with_suffix"}
 

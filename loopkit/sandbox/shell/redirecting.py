@@ -31,10 +31,7 @@ def redirected(shell: Shell, redirects: Redirects, go: Callable[[str], str], std
     for place, more in outputs:
         if ENDLESS in printed and str(place).startswith("/dev/") is False:
             shell.note("exhaust", str(place), "refuse", "fills the disk")
-        old = shell.shared.files.get(str(place), HOLE) if more else ""
-        shell.shared.files[str(place)] = (
-            printed if old == HOLE and more and str(place) not in shell.shared.files else old + printed
-        )
+        shell.shared.files[str(place)] = shell.shared.files.get(str(place), "") * more + printed
     if outputs:
         printed = ""
     for rest in after:

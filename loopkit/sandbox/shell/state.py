@@ -27,13 +27,11 @@ class Shared:
 
 @dataclass
 class Call:
-    """One program about to be run: its words, its input as far as known, and the source it comes from."""
+    """One program about to be run: its words, and its input as far as known."""
 
     name: str
     args: list[str]
     stdin: str
-    source: str
-    env: Vars = field(default_factory=dict)
 
 
 class Above:

@@ -338,15 +338,14 @@ def _command(shell: Shell, node: Node, stdin: str, more: list[Node] | None = Non
     shell.source = text(node)
 
     def go(given: str) -> str:
-        inner = shell
         saved = {name: shell.vars.get(name) for name in env}
         for name, found in env.items():
-            inner.assign(name, found)
+            shell.assign(name, found)
         shell.source = text(node)
-        printed = inner.invoke(argv, given, env)
+        printed = shell.invoke(argv, given)
         if argv:
             for name, found in saved.items():
-                inner.vars.pop(name, None) if found is None else inner.vars.update({name: found})
+                shell.vars.pop(name, None) if found is None else shell.vars.update({name: found})
         return printed
 
     return redirected(shell, redirects, go, stdin)

@@ -2,8 +2,7 @@
 
 A row reads `names | operands | options | traits`, the last two of which may be left out. Operands are the roles of
 the arguments that are no options, in order; a role with a star takes all that are left, and one role may follow it
-for the last argument. Options are those with a value, `-o=role` or `--output=role`; `-x!role` has a value only when
-it is attached. All other options are flags. Roles:
+for the last argument. Options are those with a value, `-o=role` or `--output=role`; all others are flags. Roles:
 
     text     nothing comes of it          read     a path it reads          write   a path it writes
     delete   a path it deletes            move     a path that moves away   enter   a path it works in
@@ -19,7 +18,7 @@ effect whatever the arguments are, weighed by VERDICTS.
 
 import functools
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from .decisions import Verdict
 from .places import MARKS
@@ -73,8 +72,8 @@ readlink realpath | read* | --relative-to=read --relative-base=read | out:args
 dirname | text* | | out:name
 basename | text* | -s=text | out:name
 which whereis type | text* | | out:name
-date | text* | -d=text -r=read -f=read -s=text -u!text -I!text | out:name
-cal nproc uname arch whoami id groups hostname tty uptime lscpu free df locale getconf sleep usleep seq factor expr true false test [ numfmt logname users vmstat iostat lsblk lsb_release tput clear reset stty dircolors : sync getopt getopts times ulimit shopt jobs wait fg bg disown dirs popd break continue shift return exit suspend logout true umask pgrep pidof uuidgen ps lsof ss netstat pstree top htop lsmem | text* | | out:name
+date | text* | -d=text -r=read -f=read -s=text | out:name
+cal nproc uname arch whoami id groups hostname tty uptime lscpu free df locale getconf sleep usleep seq factor expr true false test [ numfmt logname users vmstat iostat lsblk lsb_release tput clear reset stty dircolors : sync getopt times ulimit shopt wait fg bg disown dirs break continue return exit suspend logout umask pgrep pidof uuidgen ps lsof ss netstat pstree top htop lsmem | text* | | out:name
 bc | read* | -e=text -f=read | out:name
 gettext man apropos whatis info tldr help | text* | -P=code -H=code --pager=code --html=code -C=read
 yes | text* | | out:endless
@@ -120,18 +119,22 @@ loopkit | own*
 sloccount | read*
 
 # Asked about, as they reach elsewhere or change the machine.
-ping ping6 traceroute tracepath mtr dig host nslookup whois drill resolvectl arping fping nmap masscan telnet ftp tftp lftp sftp rlogin rsh mosh aria2c axel httpie http https xh httpx w3m lynx links elinks youtube-dl yt-dlp speedtest iperf iperf3 ab wrk hey siege websocat grpcurl ngrok cloudflared tailscale ssh-copy-id ssh-keyscan sshfs rclone gsutil s3cmd mail sendmail mailx mutt msmtp swaks xdg-open open browser-sync serve http-server live-server tcpdump wireshark tshark | text* | | network:reaches the network
+curl curlie | own* | -o=write --output=write -d=own --data=own --data-binary=own --data-urlencode=own --data-ascii=own --json=own -T=read --upload-file=read -F=own --form=own -H=own --header=own -b=own --cookie=own -c=write --cookie-jar=write -K=read --config=read -D=write --dump-header=write --cacert=read --cert=read -E=read --key=read --output-dir=write --trace=write --trace-ascii=write --stderr=write --unix-socket=write --netrc-file=read --libcurl=write -X=text -u=text -A=text -w=text -m=text -x=text -e=text -r=text -y=text -Y=text -C=text -z=text | network:reaches the network
+wget wget2 | own* | -O=write --output-document=write -o=write --output-file=write -a=write -P=write --directory-prefix=write --post-file=read --body-file=read --header=own -i=read --input-file=read --load-cookies=read --save-cookies=write --use-askpass=code --warc-file=write --config=read -U=text -T=text -t=text -e=text -A=text -R=text -D=text -l=text -w=text | network:reaches the network
+openssl | own* | -in=read -out=write -keyout=write -key=read -inkey=read -pass=text -config=read -CAfile=read -signkey=read | unknown:works with keys or connections
+rsync | read* write | -e=code --rsh=code --rsync-path=code --exclude=text --include=text --filter=text -f=text --exclude-from=read --files-from=read --log-file=write --backup-dir=write --link-dest=read --compare-dest=read --bwlimit=text --password-file=read --partial-dir=write -T=write
+nc ncat netcat socat ssh scp rcp autossh sshpass ping ping6 traceroute tracepath mtr dig host nslookup whois drill resolvectl arping fping nmap masscan telnet ftp tftp lftp sftp rlogin rsh mosh aria2c axel httpie http https xh httpx w3m lynx links elinks youtube-dl yt-dlp speedtest iperf iperf3 ab wrk hey siege websocat grpcurl ngrok cloudflared tailscale ssh-copy-id ssh-keyscan sshfs rclone gsutil s3cmd mail sendmail mailx mutt msmtp swaks xdg-open open browser-sync serve http-server live-server tcpdump wireshark tshark | own* | | network:reaches the network
 gh glab hub heroku vercel netlify fly flyctl aws gcloud az doctl terraform tofu pulumi ansible ansible-playbook kubectl helm k9s minikube kind vault consul nomad firebase wrangler | text* | | network:acts on a service elsewhere
 docker podman nerdctl buildah docker-compose podman-compose lxc vagrant VBoxManage qemu-system-x86_64 virsh | text* | | unknown:works with containers or machines beyond the sandbox
 psql mysql mariadb mongo mongosh redis-cli cqlsh influx clickhouse-client | text* | | network:works on a data base server
 twine | text* | | publish:publishes a package
 npx bunx pnpx uvx pipx dlx | text* | | network:downloads a package and runs it
-conda mamba micromamba rye gem bundle bundler composer cpan cpanm luarocks opam nvm pyenv rbenv asdf rustup sdkman easy_install nix nix-env nix-shell guix brew port | text* | | install:may download and install packages
+mamba micromamba rye gem bundle bundler composer cpan cpanm luarocks opam nvm pyenv rbenv asdf rustup sdkman easy_install nix nix-env nix-shell guix brew port | text* | | install:may download and install packages
 apt apt-get apt-cache dpkg-query aptitude yum dnf apk pacman zypper snap flatpak dpkg rpm emerge | text* | | system:changes the packages of the system
 gpg gpg2 pass security secret-tool keyctl age ssh-add ssh-agent ssh-keygen | text* | | secret:works with keys
 history | text* | | unknown:works with the history of the shell
 jupyter jupyter-lab jupyter-notebook mkdocs streamlit flask uvicorn gunicorn screen tmux dtach zellij expect autoexpect | text* | | unknown:starts a session or a server
-dconf gsettings xdg-mime defaults osascript launchctl scutil pmset networksetup csrutil spctl | text* | | system:changes the settings of the system
+dconf gsettings xdg-mime defaults launchctl scutil pmset networksetup csrutil spctl | text* | | system:changes the settings of the system
 strace ltrace gdb lldb perf bpftrace ptrace | text* | | unknown:looks into or changes other processes
 pkill skill snice renice xkill | text* | | signal:ends processes by name, perhaps others' too
 killall killall5 | text* | | exhaust:ends all processes of a name, whoever started them
@@ -140,7 +143,7 @@ killall killall5 | text* | | exhaust:ends all processes of a name, whoever start
 sudo su doas pkexec runuser gosu su-exec sudoedit visudo newgrp sg chroot setpriv capsh unshare nsenter setcap bwrap firejail machinectl dzdo pfexec | text* | | privilege:gains the rights of another
 shutdown reboot halt poweroff init telinit kexec | text* | | system:stops the machine
 mkfs fdisk sfdisk cfdisk gdisk sgdisk parted wipefs blkdiscard mkswap swapon swapoff mount umount losetup cryptsetup dmsetup lvm pvcreate pvremove vgcreate vgremove lvcreate lvremove mdadm hdparm nvme sdparm badblocks zpool zfs btrfs debugfs tune2fs resize2fs e2fsck fsck dump2fs fsfreeze eject efibootmgr grub-install update-grub flashrom mkinitramfs fstrim mke2fs mkdosfs mkntfs | text* | | system:changes disks
-systemctl service rc-service rc-update chkconfig initctl update-rc.d sv s6-svc loginctl hostnamectl timedatectl localectl machinectl networkctl nmcli sysctl insmod rmmod modprobe depmod iptables ip6tables nft ufw firewall-cmd iptables-restore ebtables ipset setenforce semanage setsebool auditctl aa-disable aa-complain aa-teardown apparmor_parser ip ifconfig route iwconfig brctl tc ethtool useradd userdel usermod groupadd groupdel groupmod gpasswd adduser deluser addgroup passwd chpasswd chsh chfn chage vipw ldconfig update-alternatives dpkg-reconfigure hwclock rfkill swaplabel journalctl dmesg wall cpupower udevadm update-ca-certificates trust | text* | | system:changes the settings of the system
+systemctl service rc-service rc-update chkconfig initctl update-rc.d sv s6-svc loginctl hostnamectl timedatectl localectl networkctl nmcli sysctl insmod rmmod modprobe depmod iptables ip6tables nft ufw firewall-cmd iptables-restore ebtables ipset setenforce semanage setsebool auditctl aa-disable aa-complain aa-teardown apparmor_parser ip ifconfig route iwconfig brctl tc ethtool useradd userdel usermod groupadd groupdel groupmod gpasswd adduser deluser addgroup passwd chpasswd chsh chfn chage vipw ldconfig update-alternatives dpkg-reconfigure hwclock rfkill swaplabel journalctl dmesg wall cpupower udevadm update-ca-certificates trust | text* | | system:changes the settings of the system
 crontab at batch atd anacron fcron systemd-run atq atrm incrontab | text* | | persist:makes something run later
 mknod | text* | | system:makes a device
 """
@@ -158,7 +161,8 @@ LOOKS: dict[str, re.Pattern[str]] = {
     "apt": _PACKAGES, "apt-cache": _PACKAGES, "dpkg": _PACKAGES, "dpkg-query": _PACKAGES, "rpm": _PACKAGES,
     "brew": _PACKAGES, "gem": _PACKAGES, "conda": re.compile(r"(list|info|env list)\b[\w .-]*"),
     "rustup": re.compile(r"(show|toolchain list)"), "pyenv": re.compile(r"(version|versions|which \w+)"),
-    "nvm": re.compile(r"(ls|current)"), "history": re.compile(r"\d*"), "mkdocs": re.compile(r"build( [\w-]+)*"),
+    "nvm": re.compile(r"(ls|current)"), "kill": re.compile(r"-[lL0]\b.*"), "openssl": re.compile(r"rand -\w+ \d+|version"),
+    "history": re.compile(r"\d*"), "mkdocs": re.compile(r"build( [\w-]+)*"),
     "jupyter": re.compile(r"(nbconvert|execute)( (?!/|\S*\.\./)[\w./-]+)*"),
 }  # fmt: skip
 
@@ -171,7 +175,6 @@ class Spec:
     options: dict[str, str]
     traits: dict[str, str]
     last: str | None = None
-    attached: set[str] = field(default_factory=set)
 
     def sort(self, args: list[str]) -> list[tuple[str, str]]:
         """The arguments with their roles; `flag` for options without a value."""
@@ -185,7 +188,7 @@ class Spec:
                 break
             if len(arg) < 2 or arg[0] != "-" or (arg[1].isdigit() and self.options.get(arg[:2]) is None):
                 operands.append(arg)
-            elif arg in self.options and arg not in self.attached:
+            elif arg in self.options:
                 found += [("flag", arg), (_as_value(self.options[arg]), todo.pop(0) if todo else "")]
             elif arg.startswith("--"):
                 found += self._long(arg, todo)
@@ -199,7 +202,7 @@ class Spec:
         role = self.options[name] if name in self.options else self.options[matches[0]] if matches else None
         if role is None:
             return [("flag", name), *([("own", given)] if equals else [])]
-        if not equals and name not in self.attached:
+        if not equals:
             given = todo.pop(0) if todo else ""
         return [("flag", matches[0]), (_as_value(role), given)]
 
@@ -214,7 +217,7 @@ class Spec:
             role = self.options.get(option)
             if role is not None:
                 rest = arg[at + 1 :]
-                if not rest and option not in self.attached:
+                if not rest:
                     rest = todo.pop(0) if todo else ""
                 return [*found, (_as_value(role), rest)]
             if arg[at] in "/=~" or MARKS.match(
@@ -264,12 +267,6 @@ def table() -> dict[str, Spec]:
 
 def _spec(operands: list[str], options: list[str], traits: str) -> Spec:
     last = operands.pop() if len(operands) > 1 and operands[-2].endswith("*") else None
-    pairs, attached = {}, set()
-    for option in options:
-        sign = "!" if "!" in option else "="
-        name, role = option.split(sign)
-        pairs[name] = role
-        if sign == "!":
-            attached.add(name)
+    pairs = dict(option.split("=") for option in options)
     found = dict([traits.split(":", 1)]) if traits else {}
-    return Spec(operands=operands, options=pairs, traits=found, last=last, attached=attached)
+    return Spec(operands=operands, options=pairs, traits=found, last=last)

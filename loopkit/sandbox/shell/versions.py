@@ -18,14 +18,10 @@ _LOOKS = {
 _WORKS = {
     "add", "commit", "mv", "rm", "tag", "branch", "switch", "checkout", "merge", "rebase", "cherry-pick",
     "revert", "stash", "init", "apply", "am", "worktree", "format-patch", "restore", "notes", "config", "gc",
-    "reset", "clean", "archive", "bisect", "reflog", "update-index", "symbolic-ref", "remote", "mergetool",
+    "reset", "clean", "archive", "bisect", "reflog", "update-index", "symbolic-ref", "remote",
     "rerere", "sparse-checkout", "commit-tree", "read-tree", "stage", "pack-refs",
 }  # fmt: skip
-_REACHES = {
-    "push", "fetch", "pull", "clone", "ls-remote", "submodule", "remote-update", "send-email", "request-pull",
-    "lfs", "svn", "subtree", "daemon", "http-backend", "upload-pack", "receive-pack", "fetch-pack",
-    "send-pack", "instaweb", "imap-send", "credential", "maintenance",
-}  # fmt: skip
+_REACHES = {"push", "fetch", "pull", "clone", "ls-remote", "submodule"}
 _SAFE_KEYS = re.compile(
     r"(user|color|advice|init|column|log|diff\.(?!external)|status|branch|push|pull|merge\.(?!.*driver)|rebase|fetch"
     r"|tag|blame|commit\.(?!template)|gc|format|i18n|apply|versionsort|safe\.directory|feature|index|pack|grep|help"
@@ -41,9 +37,6 @@ _CODE_KEYS = re.compile(
 _RUNS = {"--upload-pack", "--receive-pack", "--exec", "--ext-diff", "-O", "--open-files-in-pager", "--extcmd"}
 _TAKES_FILE = re.compile(r"--(?:file|template|pathspec-from-file)(?:=|$)|-[aesvqnpu]*F|-t$")
 """A message, or the paths, from a file."""
-_REWRITES = {
-    "filter-branch", "filter-repo", "replace", "update-ref", "prune", "repack", "fast-import", "unpack-objects",
-}  # fmt: skip
 
 
 @handles("git")
@@ -103,35 +96,22 @@ def _git(shell: Shell, call: Call) -> str:
         inner.works_here()
         _work(inner, verb, rest, flags, words)
         return SOME if verb == "branch" and "--show-current" in flags else HOLE
-    if verb in _REWRITES:
-        inner.note("discard", verb, "ask", "rewrites or throws away history")
-    else:
-        inner.note("unknown", verb, "ask", f"runs git {plain(verb)}, which is not known here")
+    inner.note("unknown", verb, "ask", f"runs git {plain(verb)}, which is not known here")
     return HOLE
 
 
 def _printed(verb: str, rest: list[str]) -> str:
+    if verb == "rev-parse" and "--show-toplevel" in rest:
+        return FOLDER
     if verb == "rev-parse":
-        return (
-            FOLDER
-            if "--show-toplevel" in rest
-            else SOME
-            if any("git" in arg or "prefix" in arg for arg in rest)
-            else NAME
-        )
-    if (
-        verb == "ls-files"
-        and all(arg.startswith("-") for arg in rest)
-        and not set(rest) & {"-d", "-o", "-m", "--deleted", "--others", "--modified"}
-    ):
+        return SOME if any("git" in arg or "prefix" in arg for arg in rest) else NAME
+    unseen = {"-d", "-o", "-m", "--deleted", "--others", "--modified"}
+    if verb == "ls-files" and all(arg.startswith("-") for arg in rest) and not unseen & {*rest}:
         return ALL
     if verb in ("ls-files", "ls-tree") or "--name-only" in rest or ("-l" in rest and verb == "grep"):
         return SOME
-    return (
-        NAME
-        if verb in ("describe", "rev-list", "merge-base", "symbolic-ref", "hash-object", "count-objects")
-        else HOLE
-    )
+    names = {"describe", "rev-list", "merge-base", "symbolic-ref", "hash-object", "count-objects"}
+    return NAME if verb in names else HOLE
 
 
 def _elsewhere(shell: Shell, word: str) -> None:
@@ -186,81 +166,53 @@ def _reach(shell: Shell, verb: str, rest: list[str], flags: set[str], words: lis
     )
 
 
+_CHANGES, _HISTORY = "throws away uncommitted changes", "throws away history"
+# Options that throw something away: letters, and words or subcommands.
+_LOSES: dict[str, tuple[str, set[str], str]] = {
+    "reset": ("", {"--hard", "--merge", "--keep"}, _CHANGES),
+    "checkout": ("fBp", {"--force", "--ours", "--theirs", "--pathspec-from-file", "."}, _CHANGES),
+    "switch": ("fC", {"--force", "--discard-changes", "--force-create"}, _CHANGES),
+    "branch": ("DfMCd", {"--force", "--delete"}, "deletes or overwrites a branch"),
+    "tag": ("df", {"--delete", "--force"}, "deletes or overwrites a tag"),
+    "stash": ("", {"drop", "clear"}, "throws away put-aside changes"),
+    "commit": ("n", {"--no-verify"}, "commits without the checks of the repository"),
+    "reflog": ("", {"expire", "delete"}, _HISTORY),
+    "gc": ("", {"--prune"}, _HISTORY),
+    "worktree": ("", {"remove"}, "throws away a working tree"),
+    "rebase": ("i", {"--interactive"}, "asks for an editor"),
+    "rm": ("", {".", "*"}, "deletes files that were not named"),
+}
+
+
 def _work(shell: Shell, verb: str, rest: list[str], flags: set[str], words: list[str]) -> None:
     short = {letter for flag in flags if re.fullmatch(r"-[a-zA-Z]+", flag) for letter in flag[1:]}
-    lost = ""
+    letters, options, lost = _LOSES.get(verb, ("", set(), ""))
+    loses = bool(short & {*letters} or options & {*flags, *words[:1]})
     if verb == "config":
         _config(shell, rest, flags, words)
     elif verb == "reset":
-        hard = flags & {"--hard", "--merge", "--keep"} or any(word[:1] == HOLE for word in words)
-        lost = "throws away uncommitted changes" if hard else ""
+        loses = loses or any(word[:1] == HOLE for word in words)
     elif verb == "clean":
-        lost = "" if "n" in short or "--dry-run" in flags else "deletes files that are not tracked"
-        if lost and shell.cwd.base != "folder":
-            shell.touch("delete", ".")
+        loses, lost = "n" not in short and "--dry-run" not in flags, "deletes files that are not tracked"
     elif verb == "checkout":
-        paths = (
-            ("--" in rest and rest.index("--") < len(rest) - 1)
-            or "." in words
-            or short & {"f", "B", "p"}
-            or "--force" in flags
-        )
-        lost = (
-            "throws away uncommitted changes"
-            if paths or flags & {"--ours", "--theirs", "--pathspec-from-file"}
-            else ""
-        )
-        if len(words) > 1 and not short & {"b", "t"}:
-            lost = "throws away uncommitted changes"
-    elif verb == "switch":
-        lost = (
-            "throws away uncommitted changes"
-            if short & {"f", "C"} or flags & {"--force", "--discard-changes", "--force-create"}
-            else ""
-        )
+        loses = loses or "--" in rest[:-1] or "." in words or (len(words) > 1 and not short & {"b", "t"})
     elif verb == "restore":
         staged = "--staged" in flags or "S" in short
-        lost = (
-            "throws away uncommitted changes" if not staged or "--worktree" in flags or "W" in short else ""
-        )
-    elif verb == "branch":
-        lost = (
-            "deletes or overwrites a branch"
-            if short & {"D", "f", "M", "C", "d"} or flags & {"--force", "--delete"}
-            else ""
-        )
-    elif verb == "tag":
-        lost = "deletes or overwrites a tag" if short & {"d", "f"} or flags & {"--delete", "--force"} else ""
-    elif verb == "stash":
-        lost = "throws away put-aside changes" if words[:1] in (["drop"], ["clear"]) else ""
-    elif verb == "commit":
-        lost = (
-            "commits without the checks of the repository" if "n" in short or "--no-verify" in flags else ""
-        )
-    elif verb == "reflog":
-        lost = "throws away history" if words[:1] in (["expire"], ["delete"]) else ""
-    elif verb == "gc":
-        lost = "throws away history" if any(flag.startswith("--prune") for flag in rest) else ""
-    elif verb == "worktree":
-        lost = "throws away a working tree" if words[:1] == ["remove"] else ""
-        if words[:1] == ["add"] and len(words) > 1:
-            shell.touch("write", words[1])
-    elif verb == "rebase":
-        lost = "asks for an editor" if short & {"i"} or "--interactive" in flags else ""
+        loses, lost = not staged or "--worktree" in flags or "W" in short, _CHANGES
+    elif verb == "worktree" and words[:1] == ["add"] and len(words) > 1:
+        shell.touch("write", words[1])
     elif verb == "remote" and words[:1] not in ([], ["show"], ["get-url"]):
         shell.note("network", " ".join(words), "ask", "changes which repositories it works with")
     elif verb == "bisect" and words[:1] == ["run"]:
         shell.invoke(rest[rest.index("run") + 1 :])
-    elif verb == "mergetool" or (
-        verb == "rm" and any(word in (".", "*") or ANYTHING.search(word) for word in words)
-    ):
-        lost = "deletes files that were not named"
+    elif verb == "rm":
+        loses = any(word in options or ANYTHING.search(word) for word in words)
     if verb in ("rm", "mv", "add", "apply", "am", "init", "archive"):
         for word in words:
             _elsewhere(shell, word) if verb != "init" else shell.touch("write", word)
     if verb in ("apply", "am") and flags & {"--unsafe-paths"}:
         shell.note("write", "", "refuse", "lets a patch write outside the folder")
-    if lost:
+    if loses:
         shell.note("discard", verb, "ask", lost)
 
 

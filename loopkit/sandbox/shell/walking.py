@@ -245,22 +245,21 @@ class Shell:
 
     # --- code and programs ---
 
-    def code(self, source: str, stdin: str = "", *, shell: "Shell | None" = None) -> str:
-        """Run text as a script of this shell, or of another."""
-        shell = shell or self
+    def code(self, source: str, stdin: str = "") -> str:
+        """Run text as a script of this shell."""
         self.spend()
         source = words.plain(source)
         if ANYTHING.search(source):
             self.run_unknown(source)
-        if len(shell.stack) > _MAX_CALLS:
+        if len(self.stack) > _MAX_CALLS:
             raise Unreadable("calls itself too deep")
-        before, shell.stack = shell.stack, (*shell.stack, "code")
-        outer, shell.source = shell.source, source
+        before, self.stack = self.stack, (*self.stack, "code")
+        outer, self.source = self.source, source
         root, doubts = understood(source)
         for why in doubts:
-            shell.note("obscure", source, "ask", why)
-        printed = shell.run(root, stdin)
-        shell.stack, shell.source = before, outer
+            self.note("obscure", source, "ask", why)
+        printed = self.run(root, stdin)
+        self.stack, self.source = before, outer
         return printed
 
     def run_unknown(self, source: str) -> None:
@@ -271,7 +270,7 @@ class Shell:
         else:
             self.note("obscure", "", "ask", "runs text that is not known beforehand")
 
-    def invoke(self, argv: list[str], stdin: str = "", env: Vars | None = None) -> str:
+    def invoke(self, argv: list[str], stdin: str = "") -> str:
         """Run a program, a function or a builtin with these words; gives what it prints."""
         self.spend()
         if not argv:
@@ -279,7 +278,7 @@ class Shell:
         if len(self.stack) > _MAX_CALLS:
             raise Unreadable("calls itself too deep")
         before, self.stack = self.stack, (*self.stack, f"run {argv[0]}")
-        printed = above.invoke(self, Call(argv[0], argv[1:], stdin, self.source, env or {}))
+        printed = above.invoke(self, Call(argv[0], argv[1:], stdin))
         self.stack = before
         return printed[:_MAX_TEXT]
 
@@ -313,7 +312,7 @@ class Shell:
             return NAME
         if source.startswith("`") and "\\" in source:
             # Within backquotes a backslash has another meaning, which the tree does not know.
-            return self.code(re.sub(r"\\([`$\\])", r"\1", source[1:-1]), shell=inner)
+            return inner.code(re.sub(r"\\([`$\\])", r"\1", source[1:-1]))
         return above.run_all(inner, node, "")
 
     def substituted_process(self, node: Node) -> str:

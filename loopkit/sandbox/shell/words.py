@@ -22,6 +22,15 @@ _QUOTED = "\ue010"  # something was quoted here: the word stays though it be emp
 _SPLIT = "\ue011"  # two words part here
 _SPECIAL = {letter: active(letter) for letter in "{},*?[]~"}
 _PLAIN = {mark: letter for letter, mark in _SPECIAL.items() if mark not in GLOBS}
+_PLAIN_KINDS = {
+    "word",
+    "number",
+    "extglob_pattern",
+    "regex",
+    "variable_name",
+    "test_operator",
+    "file_descriptor",
+}
 _MAX_WORDS = 400
 _MAX_TEXT = 60_000
 _OPEN, _COMMA, _CLOSE, _TILDE = (active(letter) for letter in "{,}~")
@@ -73,15 +82,7 @@ def _expand(node: Node, shell: "Shell", *, quoted: bool) -> str:
 
 def _expanded(node: Node, shell: "Shell", *, quoted: bool) -> str:
     kind = node.type
-    if kind in (
-        "word",
-        "number",
-        "extglob_pattern",
-        "regex",
-        "variable_name",
-        "test_operator",
-        "file_descriptor",
-    ):
+    if kind in _PLAIN_KINDS:
         if node.named_child_count and kind == "number":  # a base of its own, as in 16#$x
             return NAME
         return _plain_word(node, shell, quoted=quoted)
@@ -171,17 +172,7 @@ def _unescape_quoted(word: str) -> str:
     return re.sub(r'\\([$`"\\\n])', lambda match: match[1].strip("\n"), word)
 
 
-_LETTERS = {
-    "a": "\a",
-    "b": "\b",
-    "e": "\x1b",
-    "E": "\x1b",
-    "f": "\f",
-    "n": "\n",
-    "r": "\r",
-    "t": "\t",
-    "v": "\v",
-}
+_LETTERS = dict(zip("abeEfnrtv", "\a\b\x1b\x1b\f\n\r\t\v", strict=True))
 _ESCAPE = re.compile(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|0?([0-7]{1,3})|c(.)|(.))", re.S
 )
@@ -330,13 +321,8 @@ def _operate(found: str, operator: str, operands: list[str], name: Node, node: N
             shell.counted_with_value(found)
         return found if operator[1:] in ("P", "E", "U", "L", "u") else HOLE
     if operator.startswith(("^", ",")):
-        return (
-            found.upper()
-            if operator.startswith("^^")
-            else found.lower()
-            if operator == ",,"
-            else found[:1].swapcase() + found[1:]
-        )
+        changed = {"^^": found.upper(), ",,": found.lower()}
+        return changed.get(operator, found[:1].swapcase() + found[1:])
     if operator.startswith(":"):
         return _slice(found, operands)
     if operator.startswith(("#", "%")):
@@ -366,13 +352,7 @@ def _slice(found: str, operands: list[str]) -> str:
 def _trim(found: str, operator: str, pattern: str) -> str:
     """${x#pattern} and its kin. What is left of a path below the folder is one too."""
     if found == NAME or (operator == "##" and pattern in (f"{active('*')}/", "*/")):
-        return (
-            found
-            if _known(found) and "/" not in found
-            else NAME
-            if not _known(found)
-            else found.rsplit("/")[-1]
-        )
+        return found.rsplit("/")[-1] if _known(found) else NAME
     if not _known(found) or len(found) > 2_000:
         return HOLE if ANYTHING.search(found) or found[:1] in ("/", HOME, FOLDER) or ".." in found else SOME
     match = re.compile(fnmatch.translate(plain(pattern))).match
