@@ -58,6 +58,8 @@ def _read(shell: Shell, call: Call) -> str:
         if option == "-C":
             shell.fork().code(given)
     names = [arg for arg in call.args if re.fullmatch(r"[A-Za-z_]\w*", arg)] or ["REPLY"]
+    if len(names) > 1 and "".join(shell.lookup("IFS")).strip():  # it may come apart anywhere
+        found = HOLE
     for name in names:
         shell.assign(name, found if len(names) == 1 or MARKS.search(found) else HOLE)
     return ""

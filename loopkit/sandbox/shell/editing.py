@@ -3,7 +3,7 @@
 import re
 
 from . import printing
-from .places import ANYTHING, HOLE, MARKS
+from .places import ANYTHING, HOLE, NAME
 from .programs import handles
 from .redirecting import contents
 from .table import spec
@@ -44,19 +44,18 @@ def _sed(shell: Shell, call: Call) -> str:
             shell.shared.files[str(place)] = HOLE
     if not call.stdin or operands:
         return HOLE
-    return _edited([plain(program) for program in programs], call.stdin)
+    if printing.only_names(call.stdin) and all(_OF_A_NAME.fullmatch(plain(program)) for program in programs):
+        return NAME
+    near = not re.search(r"(^|\s)(/|\ue007)", call.stdin)
+    keeps = near and all(_KEEPS.fullmatch(plain(program)) for program in programs)
+    return printing.narrowed(call.stdin) if keeps else printing.carried(call.stdin)
 
 
-# Prints some of the lines as they are: by numbers, or by a pattern.
-_SELECTS = re.compile(r"([\d,$]*|/[^/\\]*/)!?[pdq]")
-
-
-def _edited(programs: list[str], given: str) -> str:
-    if all(_SELECTS.fullmatch(program) for program in programs):
-        return printing.narrowed(given)
-    leads_out = any(part in program for program in programs for part in ("..", "~", "\\/"))
-    # A known text becomes one that is not known; a name stays a name, unless it may get the parts of a path.
-    return printing.narrowed(given) if MARKS.search(given) and not leads_out else printing.carried(given)
+# Prints some of the lines as they are, or takes a folder from the front of a path, or changes the suffix of a name.
+_KEEPS = re.compile(
+    r"([\d,$]*|/[^/\\]*/)!?[pdq]|s([,|#!])\^(\\?\.|[\w-]+)/\2\2|s/\^(\\?\.|[\w-]+)\\///|s([/,|#])(\\?\.)?\w+\$\5(\.?\w+)?\5"
+)
+_OF_A_NAME = re.compile(r"s([/,|#])(?:(?!\1).)*\1[\w-]*\1g?")
 
 
 def _sed_program(shell: Shell, program: str) -> None:
@@ -184,7 +183,14 @@ def _awk(shell: Shell, call: Call) -> str:
             shell.touch("read", path)
             if in_place:
                 shell.touch("write", path)
-    return printing.narrowed(call.stdin) if call.stdin and not operands else HOLE
+    # Fields of paths are no other paths, unless something is put before them or they are cut elsewhere.
+    cut = not printing.only_names(call.stdin) and any(re.match(r"-[vF](?!/)|--", arg) for arg in call.args)
+    whole = not cut and not any(re.search(r"[\"@]|sub|printf|split|FS|RS", program) for program in programs)
+    return (
+        printing.narrowed(call.stdin)
+        if whole and call.stdin and not operands
+        else printing.carried(call.stdin)
+    )
 
 
 def _awk_program(shell: Shell, program: str) -> None:

@@ -50,9 +50,9 @@ def judge(command: str, *, folder: str | Path = ".", policy: Policy | None = Non
 
 def _uncalled(shell: Shell, depth: int = 0) -> None:
     """A function that is defined and not called may be called by the next command, and define others."""
-    for name, body in [*shell.functions.items()]:
+    for name, bodies in [*shell.functions.items()]:
         if name not in shell.shared.called and depth < 8:
             inner = shell.fork()
             inner.call(name, [SOME], "")
-            inner.functions = {name: node for name, node in inner.functions.items() if node != body}
+            inner.functions = {name: found for name, found in inner.functions.items() if found != bodies}
             _uncalled(inner, depth + 1)

@@ -55,6 +55,11 @@ def _directive(match: re.Match[str], rest: list[str]) -> str:
     return word if kind in "di" and re.fullmatch(r"\d+", word) and not width else NAME
 
 
+def only_names(given: str) -> bool:
+    """Whether the text is plain words that hold no path, whatever is cut from them."""
+    return {*given.split()} == {NAME}
+
+
 def narrowed(given: str) -> str:
     """What a filter makes of its input. Words that lead somewhere below remain such; others may be cut or joined."""
     words = given.split()

@@ -254,8 +254,14 @@ def _printed(shell: Shell, call: Call, traits: dict[str, str], read: str | None)
         return "\n".join(name if any(glob in name for glob in GLOBS) else ALL for name in names)
     if out == "some":
         return _grepped(call, read)
-    if out == "pass" and call.name in ("head", "tail"):
-        return printing.narrowed(given).replace(ENDLESS, HOLE)
+    if call.name in ("head", "tail"):
+        whole = not any(re.match(r"-\w*c|--bytes", arg) for arg in call.args)
+        return (printing.narrowed(given) if whole else printing.carried(given)).replace(ENDLESS, HOLE)
+    joined = " ".join(call.args)
+    if call.name == "cut" and "--output" not in joined and re.search(r"(^| )(-d ?)?/( |$)", joined):
+        return printing.narrowed(given)  # names of a path
+    if printing.only_names(given) and (call.name == "cut" or (call.name == "tr" and "-d" in call.args)):
+        return NAME
     return printing.narrowed(given) if out == "pass" and given else printing.carried(given)
 
 
@@ -271,6 +277,8 @@ def _grepped(call: Call, read: str | None) -> str:
         return SOME
     if flags & {"c", "q"}:
         return NAME
+    if flags & {"o", "r"} or re.search(r" --(only-matching|replace|output)", f" {' '.join(call.args)}"):
+        return printing.carried(call.stdin + (read or ""))  # pieces of lines
     return printing.narrowed(call.stdin) if read is None and call.stdin else printing.carried(read or "")
 
 

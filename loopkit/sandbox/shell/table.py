@@ -30,18 +30,19 @@ VERDICTS: dict[str, Verdict] = {
 
 _ROWS = """
 # Printing, looking.
-cat rev expand unexpand | read* | | out:pass
-tac | read* | -s=text | out:pass
-nl | read* | -b=text -s=text -v=text -w=text -i=text -h=text -f=text -d=text -n=text | out:pass
-fold fmt | read* | -w=text | out:pass
-column | read* | -s=text -o=text -c=text -N=text | out:pass
+cat expand unexpand | read* | | out:pass
+rev | read*
+tac | read* | -s=text
+nl | read* | -b=text -s=text -v=text -w=text -i=text -h=text -f=text -d=text -n=text
+fold fmt | read* | -w=text
+column | read* | -s=text -o=text -c=text -N=text
 head tail | read* | -n=text -c=text --lines=text --bytes=text --pid=text | out:pass
 less more | read* | -k=read -o=write -O=write --log-file=write -P=text -x=text -j=text --tag-file=read | out:pass
-zcat bzcat xzcat zless | read* | | out:pass
-strings | read* | -n=text -e=text -t=text | out:pass
-od hexdump | read* | -N=text -A=text -t=text -j=text -n=text -e=text | out:pass
-pr | read* | -l=text -w=text -h=text | out:pass
-xxd | read write | -l=text -c=text -s=text -g=text -o=text | out:pass
+zcat bzcat xzcat zless | read*
+strings | read* | -n=text -e=text -t=text
+od hexdump | read* | -N=text -A=text -t=text -j=text -n=text -e=text
+pr | read* | -l=text -w=text -h=text
+xxd | read write | -l=text -c=text -s=text -g=text -o=text
 ls dir vdir | read* | -I=text -w=text -T=text --ignore=text --hide=text
 tree | read* | -I=text -L=text -P=text -o=write
 file | read* | -f=read -m=read -F=text -P=text | out:name
@@ -58,9 +59,9 @@ join | read* | -1=text -2=text -j=text -t=text -o=text -e=text -a=text -v=text
 paste | read* | -d=text
 sort | read* | -k=text -t=text -o=write --output=write -S=text -T=write --temporary-directory=write --parallel=text --compress-program=code --files0-from=read --key=text | out:pass
 uniq | read write | -f=text -s=text -w=text | out:pass
-cut | read* | -d=text -f=text -c=text -b=text --output-delimiter=text | out:pass
+cut | read* | -d=text -f=text -c=text -b=text --output-delimiter=text
 shuf | read* | -n=text -i=text -o=write --output=write --random-source=read | out:pass
-tr | text* | | out:pass
+tr | text*
 tee | write* | | out:pass
 sponge | write | | out:pass
 grep egrep fgrep zgrep | pattern read* | -e=text -f=read -A=text -B=text -C=text -m=text -d=text -D=text --regexp=text --file=read --include=text --exclude=text --exclude-dir=text --exclude-from=read --color=text --colour=text --max-count=text --context=text --label=text | out:some
@@ -100,7 +101,7 @@ unzip | read text* | -d=write -x=text -P=text -O=text
 cpio | text* | -D=enter -F=write -I=read -O=write -R=text | unknown:unpacks what it is given
 ar ranlib strip ld as | write* | -o=write
 setfacl chattr | text write*
-iconv | read* | -f=text -t=text -o=write --output=write | out:pass
+iconv | read* | -f=text -t=text -o=write --output=write
 base64 base32 uuencode | read* | -w=text --wrap=text
 pandoc | read* | -o=write --output=write -f=text -t=text --filter=own -F=own -L=own --template=read -H=read -B=read -A=read -c=text --extract-media=write --pdf-engine=text -V=text -M=text --metadata-file=read --data-dir=read
 convert magick montage ffmpeg sox pdftotext dot gs inkscape | own* | -o=write -i=read

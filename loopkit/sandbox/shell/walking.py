@@ -59,7 +59,8 @@ class Shell:
     def __init__(self, shared: Shared) -> None:
         self.shared = shared
         self.vars: Vars = {}
-        self.functions: dict[str, Node] = {}
+        self.functions: dict[str, tuple[Node, ...]] = {}
+        """The bodies that each may have."""
         self.cwd = Place("folder")
         self.elsewhere: tuple[Place, ...] = ()
         """Where it stands instead, should a change of folder fail."""
@@ -89,15 +90,15 @@ class Shell:
     def merge(self, other: "Shell") -> None:
         """This shell may have gone the other's way."""
         self.doubt(other)
-        for name, body in other.functions.items():
-            self.define(name, body)
+        for name, bodies in other.functions.items():
+            for body in bodies:
+                self.define(name, body)
         if self.cwd != other.cwd:
             self.cwd = Place("unknown")
 
     def define(self, name: str, body: Node) -> None:
-        if self.functions.setdefault(name, body) != body:
-            self.unclear(None, f"defines {name} in two ways")
-        self.functions[name] = body
+        before = self.functions.get(name, ())
+        self.functions[name] = before if body in before else (*before, body)
 
     # --- what is noted ---
 
@@ -124,7 +125,7 @@ class Shell:
     def works_here(self) -> None:
         """Note that a program writes where the shell stands, whatever its words are."""
         if weigh("write", self.cwd, self.shared.policy)[0] != "allow" or self.strays("write", "."):
-            self.note("write", str(self.cwd), "ask", f"works outside the folder ({self.cwd})")
+            self.note("write", str(self.cwd), "ask", f"works outside the folder ({shown(str(self.cwd))})")
 
     def strays(self, kind: Kind, path: str) -> bool:
         """Whether a path would be changed that must not be, should a change of folder have failed."""
@@ -285,19 +286,21 @@ class Shell:
     def call(self, name: str, args: list[str], stdin: str) -> str:
         """Call a function of the command."""
         self.shared.called.add(name)
-        body = self.functions[name]
+        bodies = self.functions[name]
         if f"call {name}" in self.stack:
-            source = text(body)
-            if re.search(r"(?<![|&<>])[|&](?![|&>\d])", source):
+            if any(re.search(r"(?<![|&<>])[|&](?![|&>\d])", text(body)) for body in bodies):
                 self.note("exhaust", name, "refuse", "multiplies processes without end")
             else:
                 self.note("obscure", name, "ask", "calls itself")
             return HOLE
         before = self.stack, self.positional
         self.stack, self.positional = (*self.stack, f"call {name}"), args
-        printed = self.run(body, stdin)
+        others = [self.fork() for _ in bodies[1:]]
+        printed = {shell.run(body, stdin) for shell, body in zip((self, *others), bodies, strict=True)}
+        for other in others:
+            self.merge(other)
         self.stack, self.positional = before
-        return printed
+        return printed.pop() if len(printed) == 1 else HOLE
 
     # --- substitutions ---
 

@@ -354,7 +354,10 @@ def _trim(found: str, operator: str, pattern: str) -> str:
     if found == NAME or (operator == "##" and pattern in (f"{active('*')}/", "*/")):
         return found.rsplit("/")[-1] if _known(found) else NAME
     if not _known(found) or len(found) > 2_000:
-        return HOLE if ANYTHING.search(found) or found[:1] in ("/", HOME, FOLDER) or ".." in found else SOME
+        near = not ANYTHING.search(found) and found[:1] not in ("/", HOME, FOLDER) and ".." not in found
+        # What is left of a path behind anything but a slash may begin with one.
+        climbs = operator[0] == "#" and not pattern.endswith("/") and ("/" in found or SOME in found)
+        return SOME if near and not climbs else HOLE
     match = re.compile(fnmatch.translate(plain(pattern))).match
     cuts = range(len(found) + 1) if operator in ("#", "%%") else range(len(found), -1, -1)
     for cut in cuts:

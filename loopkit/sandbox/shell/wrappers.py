@@ -2,6 +2,7 @@
 
 import re
 
+from . import printing
 from .places import HOLE, SECRET
 from .programs import SHELLS, handles, interpret, script
 from .redirecting import contents
@@ -103,8 +104,8 @@ def _printenv(shell: Shell, call: Call) -> str:
 @handles("xargs", "gxargs")
 def _xargs(shell: Shell, call: Call) -> str:
     """The words of the input become arguments, or replace a mark."""
-    todo, mark, given, flags = list(call.args), None, call.stdin, ""
-    valued = {"-n", "-P", "-L", "-s", "-d", "-E", "--max-args", "--max-procs", "--delimiter", "--max-lines"}
+    todo, mark, given, flags, delimiter = list(call.args), None, call.stdin, "", ""
+    valued = {"-n", "-P", "-L", "-s", "-E", "--max-args", "--max-procs", "--max-lines"}
     while todo and todo[0].startswith("-"):
         option = todo.pop(0)
         flags += option if not option.startswith("--") else ""
@@ -117,10 +118,14 @@ def _xargs(shell: Shell, call: Call) -> str:
         elif option in ("-a", "--arg-file") or option.startswith("--arg-file="):
             path = option[11:] if "=" in option else todo.pop(0) if todo else HOLE
             given = contents(shell, shell.touch("read", path))
+        elif re.match(r"-d|--delimiter", option):
+            delimiter = re.sub(r"-d|--delimiter=?", "", option, count=1) or (todo.pop(0) if todo else HOLE)
         elif option in valued:
             todo[:1] = []
+    if delimiter not in ("", "\n", "\\n", "\0", "\\0") and not printing.only_names(given):
+        given = printing.carried(given)  # it may come apart anywhere
     if mark is None:
-        parts = given.split("\n") if any(re.match(r"-d|--delim", arg) for arg in call.args) else given.split()
+        parts = given.split("\n") if delimiter else given.split()
         if "0" in flags or "--null" in call.args:
             parts = given.split("\0")
         items = [part for part in parts if part] or [HOLE]
