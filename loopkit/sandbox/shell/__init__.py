@@ -4,7 +4,7 @@ The judge is the second line: what it allows still runs within the sandbox. It r
 
     parsing                 the syntax tree, and text that is not what it seems
     words                   what a word stands for: quotes, variables, braces, substitutions
-    walking, state, statements, redirecting
+    walking, state, statements, assigning, redirecting
                             a shell that runs nothing, but keeps variables, folders and files
     printing                what programs print, as far as it can be known
     programs, table         from words to programs, and what each does with its arguments, as data

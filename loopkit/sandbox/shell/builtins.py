@@ -4,7 +4,7 @@ import itertools
 import re
 
 from . import printing
-from .places import HOLE, HOME, JOB, MARKS, NAME, SECRET, SOME, Place
+from .places import HOLE, HOME, JOB, MARKS, NAME, SECRET, SOME
 from .programs import handles, known
 from .walking import SEVERAL, Call, Shell
 from .words import plain
@@ -25,7 +25,7 @@ def _cd(shell: Shell, call: Call) -> str:
 
 @handles("popd")
 def _popd(shell: Shell, call: Call) -> str:
-    shell.cwd = Place("unknown")
+    shell.go(HOLE, sure=True)
     return ""
 
 
@@ -57,7 +57,9 @@ def _read(shell: Shell, call: Call) -> str:
         shell.indexed(option)
         if option == "-C":
             shell.fork().code(given)
-    names = [arg for arg in call.args if re.fullmatch(r"[A-Za-z_]\w*", arg)] or ["REPLY"]
+    names = [arg for arg in call.args if re.fullmatch(r"[A-Za-z_]\w*", arg)] or [
+        "MAPFILE" if call.name != "read" else "REPLY"
+    ]
     if len(names) > 1 and "".join(shell.lookup("IFS")).strip():  # it may come apart anywhere
         found = HOLE
     for name in names:
@@ -114,6 +116,8 @@ def _alias(shell: Shell, call: Call) -> str:
 def _unset(shell: Shell, call: Call) -> str:
     for arg in call.args:
         shell.indexed(arg)
+        if arg in shell.vars:
+            shell.assign(arg, HOLE)
     return ""
 
 

@@ -20,6 +20,8 @@ class Shared:
     links: dict[str, str] = field(default_factory=dict)
     linked: bool = False
     """Whether the command made links, be it within the folder."""
+    fixed: set[str] = field(default_factory=set)
+    """Variables that keep their value."""
     called: set[str] = field(default_factory=set)
     """Functions that were called."""
     steps: int = 0

@@ -6,14 +6,17 @@ from collections.abc import Callable
 from tree_sitter import Node
 
 from . import words
+from .assigning import WORDS, assigned, assignment, declaration, unset
 from .parsing import text
-from .places import HOLE, NAME, SECRET
+from .places import NAME
 from .redirecting import REDIRECTS, Redirects, redirected
 from .state import above
 from .walking import Shell
 
 
 def run(shell: Shell, node: Node, stdin: str) -> str:
+    if node.next_sibling is not None and node.next_sibling.type == "&":  # another shell runs it
+        shell = shell.fork()
     handler = _STATEMENTS.get(node.type)
     if handler is not None:
         return handler(shell, node, stdin)
@@ -21,7 +24,7 @@ def run(shell: Shell, node: Node, stdin: str) -> str:
         return ""
     if node.type == "ERROR":  # noted already; what can be seen in it counts all the same
         return run_all(shell, node, stdin)
-    if node.type in _WORDS:
+    if node.type in WORDS:
         shell.fields(node)
         return ""
     shell.unclear(node, f"holds a {node.type.replace('_', ' ')}, which is not understood")
@@ -243,74 +246,10 @@ def _test(shell: Shell, node: Node, stdin: str) -> str:
     todo = list(node.named_children)
     while todo:
         child = todo.pop()
-        if child.type in _WORDS:
+        if child.type in WORDS:
             shell.indexed(shell.value(child))
         elif child.type not in ("test_operator", "regex", "extglob_pattern") or child.named_child_count:
             todo += child.named_children
-    return ""
-
-
-def _assignment(shell: Shell, node: Node, stdin: str) -> str:
-    name, found = _assigned(shell, node)
-    shell.assign(name, found, more="+=" in [child.type for child in node.children])
-    return ""
-
-
-def _assigned(shell: Shell, node: Node) -> tuple[str, str | list[str]]:
-    name, given = node.child_by_field_name("name"), node.child_by_field_name("value")
-    if name is None:
-        shell.unclear(node)
-        return "_", HOLE
-    if name.type == "subscript":
-        index = name.child_by_field_name("index")
-        if index is not None:
-            shell.counted_with_value(shell.value(index))
-        inner = name.child_by_field_name("name")
-        if given is not None:
-            shell.value(given)
-        return text(inner) if inner is not None else "_", HOLE
-    if given is None:
-        return text(name), ""
-    if given.type == "array":
-        items = [item for child in given.named_children for item in shell.fields(child)]
-        if any(re.match(r"[\ue15b[].*[\ue15d\]]=", item) for item in items):  # [key]=value
-            found = {re.sub(r"^[\ue15b[].*?[\ue15d\]]=", "", item) for item in items}
-            return text(name), HOLE if len(found) > 1 else found.pop()
-        return text(name), items
-    return text(name), shell.value(given)
-
-
-def _declaration(shell: Shell, node: Node, stdin: str) -> str:
-    """export, declare, local, readonly, typeset."""
-    shell.source = text(node)
-    listed = not any(child.type in ("variable_assignment", "variable_name") for child in node.named_children)
-    for child in node.named_children:
-        if child.type == "variable_assignment":
-            name, found = _assigned(shell, child)
-            shell.source = text(node)
-            # -n makes a name for another variable, -i computes.
-            option = " ".join(text(part) for part in node.named_children if part.type == "word")
-            if "n" in option and text(node.children[0]) != "export":
-                shell.unclear(node, "makes a name for another variable")
-            if "i" in option and isinstance(found, str):
-                shell.counted_with_value(found)
-            shell.assign(name, found)
-        elif child.type not in ("variable_name", "word"):
-            for word in shell.fields(child):
-                shell.indexed(word)
-                name, equals, found = word.partition("=")
-                shell.assign(words.plain(name), found if equals else HOLE)
-    if listed and not re.search(r"-\w*[fF]", text(node)):
-        shell.note("secret", "", "ask", "prints the variables, which may hold secrets")
-        return SECRET
-    return ""
-
-
-def _unset(shell: Shell, node: Node, stdin: str) -> str:
-    shell.source = text(node)
-    for child in node.named_children:
-        shell.indexed(shell.value(child) if child.type in _WORDS else text(child))
-        shell.assign(text(child), "")
     return ""
 
 
@@ -327,7 +266,7 @@ def _command(shell: Shell, node: Node, stdin: str, more: list[Node] | None = Non
     for child in node.children:
         if child.type == "variable_assignment":
             shell.source = text(node)
-            name, found = _assigned(shell, child)
+            name, found = assigned(shell, child)
             env[name] = found
         elif child.type in REDIRECTS:
             redirects.append(child)
@@ -373,16 +312,12 @@ def _redirected(shell: Shell, node: Node, redirects: Redirects, stdin: str) -> s
     return redirected(shell, redirects, lambda given: _command(shell, node, given, more), stdin)
 
 
-_WORDS = {
-    "word", "number", "string", "raw_string", "ansi_c_string", "translated_string", "concatenation", "expansion",
-    "simple_expansion", "command_substitution", "process_substitution", "arithmetic_expansion", "brace_expression",
-}  # fmt: skip
 _STATEMENTS: dict[str, Callable[[Shell, Node, str], str]] = {
     "program": run_all, "do_group": run_all, "compound_statement": _compound, "list": _list,
     "pipeline": _list, "subshell": _subshell, "negated_command": run_all, "else_clause": run_all, "if_statement": _if,
     "case_statement": _case, "for_statement": _for, "while_statement": _while, "c_style_for_statement": _c_style_for,
-    "function_definition": _function, "test_command": _test, "variable_assignment": _assignment,
-    "variable_assignments": run_all, "declaration_command": _declaration, "unset_command": _unset,
+    "function_definition": _function, "test_command": _test, "variable_assignment": assignment,
+    "variable_assignments": run_all, "declaration_command": declaration, "unset_command": unset,
     "command": _command, "redirected_statement": _redirected_statement,
 }  # fmt: skip
 

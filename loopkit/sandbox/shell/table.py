@@ -187,8 +187,9 @@ class Spec:
             if arg == "--":
                 operands += todo
                 break
-            if len(arg) < 2 or arg[0] != "-" or (arg[1].isdigit() and self.options.get(arg[:2]) is None):
-                operands.append(arg)
+            number = arg[1:2].isdigit() and arg[:2] not in self.options
+            if len(arg) < 2 or arg[0] != "-" or number:  # -5 is a number, and with some a number of lines
+                operands += [] if number and arg[1:].isdigit() else [arg]
             elif arg in self.options:
                 found += [("flag", arg), (_as_value(self.options[arg]), todo.pop(0) if todo else "")]
             elif arg.startswith("--"):

@@ -67,6 +67,8 @@ class Shell:
         self.once_there: tuple[Place, ...] = ()
         """The same, should the last change of folder have succeeded."""
         self.positional: list[str] | None = None
+        self.locals: set[str] = set()
+        """Variables of the function that runs."""
         self.stack: tuple[str, ...] = ()
         self.source = ""
 
@@ -76,7 +78,7 @@ class Shell:
         other.vars, other.functions = dict(self.vars), dict(self.functions)
         other.elsewhere, other.once_there = self.elsewhere, self.once_there
         other.cwd, other.positional = self.cwd, self.positional
-        other.stack, other.source = self.stack, self.source
+        other.stack, other.source, other.locals = self.stack, self.source, self.locals
         return other
 
     def doubt(self, other: "Shell") -> None:
@@ -138,6 +140,7 @@ class Shell:
         before = (self.cwd, *self.elsewhere)
         self.once_there = tuple(start.join(path, self.shared.folder) for start in self.elsewhere)
         self.cwd = self.place(path)
+        self.vars.update((name, HOLE) for name in ("PWD", "OLDPWD") if name in self.vars)
         self.stay(self.once_there if sure else (*self.once_there, *before))
 
     def stay(self, places: tuple[Place, ...]) -> None:
@@ -188,17 +191,14 @@ class Shell:
             if isinstance(found, str) and match[2] != "0":
                 return [HOLE]
             if match[2].isdigit():
-                return elements[int(match[2]) :][:1]
+                return self.nth(elements, int(match[2]))
             return [HOLE] if len(set(elements)) > 1 else elements[:1]
         if name in ("@", "*") or (name.isdigit() and name != "0"):
             if self.positional is None:
                 return [HOLE]
             if name in "@*":
                 return self.positional
-            loose = [arg for arg in self.positional[: int(name) - 1] if SEVERAL.search(arg)]
-            if loose:  # they may have moved it
-                return [SOME if {*loose} == {SOME} else HOLE]
-            return self.positional[int(name) - 1 :][:1] or [""]
+            return self.nth(self.positional, int(name) - 1) or [""]
         if name in self.vars:
             found = self.vars[name]
             return found[:1] if isinstance(found, list) else [found]
@@ -209,6 +209,12 @@ class Shell:
             return [SECRET]
         return [_SIMPLE.get(name, HOLE)]
 
+    def nth(self, elements: list[str], number: int) -> list[str]:
+        loose = {element for element in elements[:number] if SEVERAL.search(element)}
+        if loose:  # each may be several, or none
+            return [SOME if loose == {SOME} else HOLE]
+        return elements[number:][:1]
+
     def here(self) -> str:
         """The path of the folder in which the shell stands."""
         start = {"folder": FOLDER, "root": "", "home": HOME, "above": f"{FOLDER}/..", "unknown": HOLE}[
@@ -217,6 +223,8 @@ class Shell:
         return "/".join((start, *self.cwd.parts)) or "/"
 
     def assign(self, name: str, found: "str | list[str]", *, more: bool = False) -> None:
+        if name in self.shared.fixed:
+            found = HOLE
         if more:
             old = self.vars.get(name, HOLE if self.lookup(name) == [HOLE] else "")
             if isinstance(found, list) or isinstance(old, list):
@@ -293,13 +301,15 @@ class Shell:
             else:
                 self.note("obscure", name, "ask", "calls itself")
             return HOLE
-        before = self.stack, self.positional
-        self.stack, self.positional = (*self.stack, f"call {name}"), args
+        before, outer = (self.stack, self.positional, self.locals), self.fork()
+        self.stack, self.positional, self.locals = (*self.stack, f"call {name}"), args, set()
         others = [self.fork() for _ in bodies[1:]]
         printed = {shell.run(body, stdin) for shell, body in zip((self, *others), bodies, strict=True)}
         for other in others:
             self.merge(other)
-        self.stack, self.positional = before
+        outer.vars = self.vars | {name: outer.vars.get(name, "") for name in self.locals}
+        self.doubt(outer)
+        self.stack, self.positional, self.locals = before
         return printed.pop() if len(printed) == 1 else HOLE
 
     # --- substitutions ---
