@@ -21,6 +21,9 @@ _RISKY = re.compile(
 )
 
 
+_INSTALLED = ((".venv", "bin"), ("venv", "bin"), ("node_modules", ".bin"))
+
+
 def assigned(shell: Shell, name: str, value: str) -> None:
     """What it means that a variable takes a value: some are read by the programs that run after."""
     if name in ("BASH_ENV", "ENV") and value:
@@ -33,13 +36,9 @@ def assigned(shell: Shell, name: str, value: str) -> None:
     elif name == "PATH":
         for part in value.split(":"):
             place = shell.place(part or ".")
-            harmless = (
-                place.base == "root" and not str(place).startswith(shell.shared.policy.scratch)
-            ) or place.base == "home"
-            if ANYTHING.search(part) or (
-                not harmless
-                and place.parts[-2:] not in ((".venv", "bin"), ("venv", "bin"), ("node_modules", ".bin"))
-            ):
+            scratch = place.base == "root" and str(place).startswith(shell.shared.policy.scratch)
+            installed = (place.base in ("root", "home") and not scratch) or place.parts[-2:] in _INSTALLED
+            if ANYTHING.search(part) or not installed:
                 shell.note("obscure", part, "ask", "looks for programs where others may have put them")
     elif name in ("PYTHONPATH", "NODE_PATH", "CLASSPATH", "GOPATH"):
         for part in value.split(":"):

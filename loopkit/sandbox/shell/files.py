@@ -32,8 +32,8 @@ def _find(shell: Shell, call: Call) -> str:
         for arg in args:
             own(shell, arg)
         return SOME
-    while args and args[0] in ("-L", "-P", "-H"):
-        args.pop(0)
+    while args and re.match(r"-([LPHEXdsx]+$|O|D$)", args[0]):
+        args = args[2 if args[0] == "-D" else 1 :]
     starts = []
     while args and not args[0].startswith(("-", "(", "!", "\\")):
         starts.append(args.pop(0))
@@ -49,12 +49,8 @@ def _find(shell: Shell, call: Call) -> str:
     named = [word.strip("*") for option, word in itertools.pairwise(args) if option in ("-name", "-iname")]
     if rest == SOME and any(secret(Place("folder", (name,))) for name in named):
         rest = next(name for name in named if secret(Place("folder", (name,))))
-    found = [
-        start
-        if "-maxdepth" in args and args[args.index("-maxdepth") + 1 :][:1] == ["0"]
-        else f"{start.rstrip('/')}/{rest}"
-        for start in starts
-    ]
+    only = ("-maxdepth", "0") in itertools.pairwise(args)
+    found = [start if only else f"{start.rstrip('/')}/{rest}" for start in starts]
     printed = "\n".join(found) + "\n"
     at = 0
     while at < len(args):
@@ -64,14 +60,12 @@ def _find(shell: Shell, call: Call) -> str:
             for path in found:
                 shell.touch("delete", path)
         elif action in ("-exec", "-execdir", "-ok", "-okdir"):
-            end = next(
-                (
-                    n
-                    for n in range(at, len(args))
-                    if args[n] in (";", "\\;") or (args[n] == "+" and args[n - 1] == "{}")
-                ),
-                len(args),
+            ends = (
+                n
+                for n in range(at, len(args))
+                if args[n] in (";", "\\;") or args[n - 1 : n + 1] == ["{}", "+"]
             )
+            end = next(ends, len(args))
             for path in found:
                 inner = shell.fork()
                 if action in ("-execdir", "-okdir"):
@@ -81,8 +75,8 @@ def _find(shell: Shell, call: Call) -> str:
         elif action in ("-fprint", "-fls", "-fprint0", "-fprintf"):
             shell.touch("write", args[at] if at < len(args) else HOLE)
             at += 1
-        elif action in ("-printf",):
-            printed = NAME if "%p" not in args[at - 1] and "%P" not in args[at - 1] else printed
+        elif action == "-printf" and not re.fullmatch(r"([^/.]* )?%[pP](\\[n0])?", args[at - 1]):
+            printed = NAME if re.fullmatch(r"[^/.%]*%[^pPhHl]([^/.]*)", args[at - 1]) else HOLE
         elif action == "-files0-from":
             shell.touch("read", args[at] if at < len(args) else HOLE)
     return printed
@@ -186,28 +180,9 @@ def _bytes(word: str) -> float:
 @handles("fallocate", "truncate", "head")
 def _sized(shell: Shell, call: Call) -> str:
     """Programs that make as many bytes as they are told."""
-
-    size = next(
-        (
-            b
-            for a, b in zip(call.args, call.args[1:], strict=False)
-            if a in ("-l", "-s", "-c", "--size", "--length")
-        ),
-        "",
-    )
-    size = size or next(
-        (
-            re.sub(r"^(-[lsc]|--\w+=)", "", arg)
-            for arg in call.args
-            if re.match(r"-[lsc]\d|--(size|length|bytes)=", arg)
-        ),
-        "",
-    )
-    if (
-        size.lstrip("+-")
-        and (MARKS.search(size) or _bytes(size.lstrip("+-<>")) > _MUCH)
-        and (call.name != "head" or ENDLESS in call.stdin or "/dev/zero" in call.args)
-    ):
+    match = re.search(r"(?:^|\s)(?:-[lsc]\s?|--(?:size|length|bytes)[=\s])[-+<>]*(\S+)", " ".join(call.args))
+    much = match is not None and (MARKS.search(match[1]) or _bytes(match[1]) > _MUCH)
+    if much and (call.name != "head" or ENDLESS in call.stdin or "/dev/zero" in call.args):
         shell.note("exhaust", "", "refuse", "fills the disk")
     return by_row(shell, call, table()[call.name])
 
@@ -266,12 +241,8 @@ def _ln(shell: Shell, call: Call) -> str:
 def _chmod(shell: Shell, call: Call) -> str:
     flags = [arg for arg in call.args if re.fullmatch(r"-[RvfcHLP]+|--\w[\w-]*(=.*)?", arg)]
     names = [arg for arg in call.args if arg not in flags and arg != "--"]
-    mode, paths = (
-        (names[0], names[1:])
-        if names and not any(arg.startswith("--reference") for arg in flags)
-        else ("", names)
-    )
-    for path in paths:
+    mode = names.pop(0) if names and not any(arg.startswith("--reference") for arg in flags) else ""
+    for path in names:
         shell.touch("write", path)
     if call.name != "chmod":
         shell.note("privilege", mode, "ask", "changes who owns files")
@@ -279,13 +250,8 @@ def _chmod(shell: Shell, call: Call) -> str:
     if re.fullmatch(r"0*[2467]\d{3}", mode) or re.search(r"[+=][rwxXt]*s", mode):
         shell.note("privilege", mode, "refuse", "makes a program that runs with the rights of its owner")
     recursive = any("R" in arg or "recursive" in arg for arg in flags)
-    if MARKS.search(mode) or (
-        recursive
-        and (
-            re.fullmatch(r"0*[0-7]?[0-7]?[2367]", mode)
-            or (re.search(r"(^|[,oa])[oa+]*\+\w*w", mode) and not mode.startswith(("u", "g")))
-        )
-    ):
+    everybody = re.fullmatch(r"0*[0-7]?[0-7]?[2367]|(?![ug])(.*[,oa])?[oa+]*\+\w*w.*", mode)
+    if MARKS.search(mode) or (recursive and everybody):
         shell.note("discard", mode, "ask", "lets everybody change the files")
     if recursive and re.fullmatch(r"0*[0-3]?00|[aou]*-\w*[rwx]+", mode):
         shell.note("discard", mode, "ask", "takes the rights to the files away")

@@ -207,6 +207,8 @@ def _special(shell: Shell, call: Call) -> None:
         re.search(r"(?<![.\w])env\b|\$ENV|\bstrenv\b", arg) for arg in call.args
     ):
         shell.note("secret", "ENVIRON", "ask", "reads the environment, which may hold secrets")
+    if call.name == "unzip" and any(re.match(r"-\w*:", arg) for arg in call.args):
+        shell.note("write", "", "ask", "unpacks to wherever the archive says")
     if call.name == "date" and any(re.match(r"-s|--set", arg) for arg in call.args):
         shell.note("system", "", "refuse", "sets the clock")
     if call.name in ("test", "[", "wait"):

@@ -303,9 +303,7 @@ def _module(shell: Shell, module: str, args: list[str], call: Call) -> str:
             rest = rest[2:] if rest[0] in ("-o", "-s") else rest[1:]
         return _python(shell, Call("python", rest, call.stdin)) if rest else HOLE
     elif module == "timeit":
-        for arg in args:
-            if not arg.startswith("-"):
-                snippet(shell, plain(arg), [], "")
+        snippet(shell, "\n".join(plain(arg) for arg in args if not arg.startswith("-")), [], "")
     elif module not in _MODULES and (module in table() or module in HANDLERS):
         return shell.invoke([module, *args], call.stdin)
     elif module in _MODULES or module.split(".")[0] not in sys.stdlib_module_names:

@@ -108,7 +108,7 @@ convert magick montage ffmpeg sox pdftotext dot gs inkscape | own* | -o=write -i
 pdflatex xelatex lualatex latexmk bibtex | own* | -output-directory=write -outdir=write
 
 # Programs that work on the folder or run what is in it.
-pytest py.test tox nox unittest coverage behave | own* | -n=text -k=text -m=text -p=text -c=read -o=text --cov-report=own -W=text --tb=text --basetemp=write --rootdir=read --junitxml=write
+pytest py.test tox nox unittest coverage behave | own* | -n=text -k=text -m=text -p=text -c=read -o=own --cov-report=own -W=text --tb=text --basetemp=write --rootdir=read --junitxml=write
 ruff black isort mypy pyright flake8 pylint bandit pyflakes pycodestyle autopep8 yapf pyupgrade vulture radon interrogate pydocstyle pyre basedpyright ty pre-commit | own* | --config=read -c=text --select=text --ignore=text --line-length=text -l=text -t=text
 eslint prettier tsc jest vitest mocha ava tape rollup webpack esbuild stylelint biome standard ts-node tsx | own* | -c=read --config=read -o=write --outfile=write --outdir=write --outDir=write -t=text
 gcc g++ cc c++ clang clang++ tcc gfortran rustc ghc ocamlc javac kotlinc scalac nasm fpc swiftc protoc | own* | -o=write -I=read -L=read -D=text -x=text -W=text -include=read -d=write --out-dir=write --emit=text --edition=text -cp=read -classpath=read --target=text -C=text -wrapper=code -B=read -fplugin=read -T=read -isystem=read
