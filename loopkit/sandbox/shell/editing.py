@@ -51,9 +51,10 @@ def _sed(shell: Shell, call: Call) -> str:
     return printing.narrowed(call.stdin) if keeps else printing.carried(call.stdin)
 
 
-# Prints some of the lines as they are, or takes a folder from the front of a path, or changes the suffix of a name.
+# Prints some of the lines as they are, takes a folder from the front of a path, changes a suffix, or one word to another.
 _KEEPS = re.compile(
-    r"([\d,$]*|/[^/\\]*/)!?[pdq]|s([,|#!])\^(\\?\.|[\w-]+)/\2\2|s/\^(\\?\.|[\w-]+)\\///|s([/,|#])(\\?\.)?\w+\$\5(\.?\w+)?\5"
+    r"([\d,$]*|/[^/\\]*/)!?[pdq]|s([,|#!])\^(\\?\.|[\w-]+)/\2\2|s/\^(\\?\.|[\w-]+)\\///"
+    r"|s([/,|#])(\\?\.)?\w+\$\5(\.?\w+)?\5|s([/,|#])(\\?\.|[\w-])+\8\.?\w+\8g?"
 )
 _OF_A_NAME = re.compile(r"s([/,|#])(?:(?!\1).)*\1[\w-]*\1g?")
 

@@ -13,7 +13,7 @@ for the last argument. Options are those with a value, `-o=role` or `--output=ro
     inline   a program in a language that is not read here
 
 Traits: `out:name`, `out:some` or `out:pass` say what it prints (a word, paths, what came in); `kind:reason` adds an
-effect whatever the arguments are, weighed by VERDICTS.
+effect whatever the arguments are, weighed by VERDICTS. What a row with `network` prints or writes comes from there.
 """
 
 import functools

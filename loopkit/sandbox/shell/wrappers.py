@@ -63,7 +63,8 @@ def _wrapper(shell: Shell, call: Call) -> str:
         name, equals, given = option.partition("=")
         if call.name == "time" and (found := re.match(r"--output|-\w*o", option)):
             shell.touch("write", (given if equals else option[found.end() :]) or (todo or [HOLE])[0])
-        if name in valued.split():
+        letter = next((letter for letter in option[1:] if f"-{letter}" in valued.split()), "")
+        if name in valued.split() or (letter and name[1] != "-" and option.endswith(letter)):
             todo[: not equals] = []
         elif name.startswith("--") and name not in _FLAGS:
             shell.note("unknown", option, "ask", "starts a program in a way that is not understood")
