@@ -118,7 +118,7 @@ def _interpreter(shell: Shell, call: Call) -> str:
                         module,
                     ):
                         shell.note("obscure", module, "ask", "loads code before its own")
-                elif not rest and letter in "ICTrdz" and todo:
+                elif not rest and todo and (letter in "ICTrdz" or name not in ("perl", "ruby")):
                     own(shell, todo.pop(0))
                 break
     if codes:

@@ -194,6 +194,8 @@ def _work(shell: Shell, verb: str, rest: list[str], flags: set[str], words: list
         loses = loses or any(word[:1] == HOLE for word in words)
     elif verb == "clean":
         loses, lost = "n" not in short and "--dry-run" not in flags, "deletes files that are not tracked"
+        if loses and shell.cwd.base != "folder":
+            shell.touch("delete", ".")
     elif verb == "checkout":
         loses = loses or "--" in rest[:-1] or "." in words or (len(words) > 1 and not short & {"b", "t"})
     elif verb == "restore":
