@@ -1,4 +1,4 @@
-"""The judge on commands that were made by reading it: each was allowed once."""
+"""The judge on commands made by reading it, nearly all of which it allowed once, and on their harmless neighbours."""
 
 from pathlib import Path
 
@@ -11,6 +11,6 @@ READ = yaml.safe_load(Path(__file__).with_name("commands_read.yaml").read_text(e
 
 
 @pytest.mark.parametrize("entry", READ, ids=lambda entry: entry["does"])
-def test_a_command_made_by_reading_the_judge_is_not_allowed(entry):
+def test_a_command_made_by_reading_is_allowed_only_if_harmless(entry):
     verdict = judge(entry["command"], folder="/srv/project").verdict
     assert (verdict == "allow") == (entry["kind"] == "harmless")
