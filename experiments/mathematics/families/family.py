@@ -16,6 +16,7 @@ from typing import Literal
 Topic = Literal["number theory", "sequences", "probability", "counting", "algebra", "geometry"]
 
 _WORDS_BEFORE = 3
+_OPERATORS = {"+", "-", "*", "/", "="}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +53,9 @@ class Family:
         """The source of the program that solves the problem.
 
         After the imports it reads the numbers off the text, in the order of the text, each under the words that it
-        stands behind; numbers that are written as one, such as 5^31 or a point, go together. The rest is the same for
-        the whole family. A small model copies words better than it picks numbers, and picks the ones just copied.
+        stands behind; numbers that are written as one, such as 5^31, a point or a polynomial, go together. The rest,
+        after an empty line, is the same for the whole family. A small model copies words better than it picks numbers,
+        and picks the ones just copied.
         """
         words = self._wording(wording).split(" ")
         lines, known, end = [], set(), 0
@@ -68,7 +70,7 @@ class Family:
         lines += [f"{name} = ${name}" for name in parameters if name not in known and self._uses(name)]
         given = self._filled("\n".join(lines), parameters)
         imports, gap, rest = self.program.rstrip().rpartition("\n\n")
-        return f"{imports}{gap}{given}\n{rest}"
+        return f"{imports}{gap}{given}\n\n{rest}"
 
     def _uses(self, name: str) -> bool:
         return re.search(rf"\b{name}\b", self.program) is not None
@@ -88,11 +90,12 @@ class Family:
 
 
 def _pieces(words: list[str]) -> Iterator[tuple[int, int]]:
-    """The text in pieces, as first word and word after the last: single words, and what stands within parentheses."""
+    """The text in pieces, as first word and word after the last: words, or what parentheses and operators make one."""
     start = depth = 0
     for number, word in enumerate(words, start=1):
         depth += word.count("(") - word.count(")")
-        if depth <= 0:
+        joined = word in _OPERATORS or (number < len(words) and words[number] in _OPERATORS)
+        if depth <= 0 and not joined:
             yield start, number
             start, depth = number, 0
 

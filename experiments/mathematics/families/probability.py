@@ -113,7 +113,7 @@ collector = Family(
     draw=_draw_collector,
     wordings=(
         "Every box of cereal holds one of $n different cards, each equally likely and independent of the other boxes. Zoe already owns $c different cards. The expected number of boxes that she still has to buy until she owns $d different cards is p/q in lowest terms. Find p + q.",
-        "Tom has $c different stickers so far. Each packet holds one sticker, chosen uniformly at random from $n kinds. On average he will open p/q further packets until he has $d different ones in all, where p and q are relatively prime positive integers. Find p + q.",
+        "Tom wants $d different stickers, no matter which, and already has $c. Each packet holds one sticker, chosen uniformly at random from $n kinds. On average he will open p/q further packets until he has as many as he wants, where p and q are relatively prime positive integers. Find p + q.",
         "A random generator yields integers from 1 to $n, all equally likely. So far $c different values have appeared. In lowest terms, p/q is the expected number of further draws until $d different values have appeared in all. Find p + q.",
     ),
     program="""\

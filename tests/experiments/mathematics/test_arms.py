@@ -265,7 +265,11 @@ def test_libraries(program, found):
 def test_an_interval_by_family_is_wide_where_families_are_all_or_nothing():
     def trials(right):
         return pd.DataFrame(
-            [{"family": f, "result": "correct" if right(f, n) else "wrong"} for f in range(20) for n in range(6)]
+            [
+                {"family": f, "result": "correct" if right(f, n) else "wrong"}
+                for f in range(20)
+                for n in range(6)
+            ]
         )
 
     assert by_family(trials(lambda family, number: True)) == (1.0, 1.0)
