@@ -27,7 +27,7 @@ demo: $(READY) ## run a short batch on the embedded model; results in runs/demo
 	$(BIN)/loopkit batch experiments/knights/demo.yaml --out runs/demo
 
 test: $(READY) ## run the tests (TESTARGS="-k store -x" narrows them)
-	$(BIN)/pytest -n 2 --dist loadgroup tests $(TESTARGS)
+	$(BIN)/pytest -n 2 --dist loadfile tests $(TESTARGS)
 
 lab: $(READY) ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks # root is the usual user in a container

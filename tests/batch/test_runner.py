@@ -25,8 +25,6 @@ from loopkit.batch import load_spec
 from loopkit.batch.spec import expand
 from loopkit.store import Store, read_events
 
-pytestmark = pytest.mark.xdist_group("batches")  # one worker: each would set the situations up for itself
-
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02_constraint_solving.ipynb"
 MARK = "LOOPKIT_TEST_RUN"
 PUZZLES = 30

@@ -34,6 +34,7 @@ class Program:
         """`alone`: whether this user's processes are counted apart from all others of the machine."""
         self._channel, self._once, self._shown = channel, once, limits["shown"]
         self._memory = _image() + limits["memory"]
+        self.held = watch.held(os.getpid())  # by now, and before a wall hides it
         self._cells: dict[str, None] = {}  # the names of what was run so far, in order
         self._running = False
         self._pid = os.getpid()
@@ -148,7 +149,7 @@ def prepare(built: Walls, channel: socket.socket) -> NoReturn:
             channel.sendall(json.dumps({"broken": f"{type(error).__name__}: {error}"}).encode() + b"\n")
             leave(code)
         # What was used so far is ours. Who is told may hear it when the program runs already.
-        used = {"ready": time.monotonic(), "cpu": time.process_time(), "held": watch.held(os.getpid())}
+        used = {"ready": time.monotonic(), "cpu": time.process_time(), "held": program.held}
         channel.sendall(json.dumps(used).encode() + b"\n")
         code = program.serve(requests)
     except BaseException:
