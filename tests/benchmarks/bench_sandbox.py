@@ -15,38 +15,46 @@ from pathlib import Path
 
 from loopkit.sandbox import Execution, Sandbox
 
-PROGRAM = "import sympy\nx = sympy.symbols('x')\nprint(sympy.solve(x**2 - 5*x + 6, x))"
-PRINTED = "[2, 3]\n"
+# A program that keeps sympy busy, and one that hardly does: what is left is the sandbox.
+PROGRAMS = {
+    "solves an equation": (
+        "import sympy\nx = sympy.symbols('x')\nprint(sympy.solve(x**2 - 5*x + 6, x))",
+        "[2, 3]\n",
+    ),
+    "counts coprimes": ("import sympy\nprint(sympy.totient(720720) % 1000)", "240\n"),
+}
+PROGRAM, PRINTED = PROGRAMS["solves an equation"]
 
 
-def checked(done: Execution) -> None:
-    if (done.ended, done.stdout) != ("ok", PRINTED):
+def checked(done: Execution, printed: str = PRINTED) -> None:
+    if (done.ended, done.stdout) != ("ok", printed):
         raise SystemExit(f"a run went wrong: {done!r}")
 
 
-def play_plain() -> None:
-    run = subprocess.run([sys.executable, "-I", "-c", PROGRAM], capture_output=True, text=True)
-    if run.stdout != PRINTED:
+def play_plain(program: str, printed: str) -> None:
+    run = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, text=True)
+    if run.stdout != printed:
         raise SystemExit(f"a plain run went wrong: {run.stderr}")
 
 
-async def compare(warm: Sandbox, rounds: int) -> None:
-    """Latency: `each` warm runs go with every slow one."""
+async def compare(warm: Sandbox, what: str, rounds: int) -> None:
+    """Latency of one program: `each` warm runs go with every slow one."""
+    program, printed = PROGRAMS[what]
     each, times = 4, {"warm sandbox": [], "plain interpreter": [], "fresh sandbox": []}
     async with Sandbox(start="fresh") as fresh:
         for _ in range(rounds):
             for _ in range(each):
                 started = time.perf_counter()
-                checked(await warm.run(PROGRAM))
+                checked(await warm.run(program), printed)
                 times["warm sandbox"].append(time.perf_counter() - started)
             started = time.perf_counter()
-            await asyncio.to_thread(play_plain)
+            await asyncio.to_thread(play_plain, program, printed)
             times["plain interpreter"].append(time.perf_counter() - started)
             started = time.perf_counter()
-            checked(await fresh.run(PROGRAM))
+            checked(await fresh.run(program), printed)
             times["fresh sandbox"].append(time.perf_counter() - started)
     warmth = statistics.median(times["warm sandbox"])
-    print(f"{'':18}{'runs':>6}{'p50 ms':>9}{'p90 ms':>9}{'ratio':>8}")
+    print(f"{what:18}{'runs':>6}{'p50 ms':>9}{'p90 ms':>9}{'ratio':>8}")
     for name, seconds in times.items():
         middle, high = statistics.median(seconds), statistics.quantiles(seconds, n=10)[-1]
         print(f"{name:18}{len(seconds):6}{middle * 1e3:9.1f}{high * 1e3:9.1f}{middle / warmth:8.1f}")
@@ -63,7 +71,7 @@ async def repeat(warm: Sandbox, marks: tuple[int, ...]) -> None:
     """Whether something adds up, looked at after so many runs."""
     zygote = warm._started.zygote.pid
     print(
-        f"\n{'after runs':>12}{'host MiB':>10}{'fds':>5}{'zygote MiB':>12}{'fds':>5}{'processes':>11}{'folders':>9}"
+        f"{'after runs':>12}{'host MiB':>10}{'fds':>5}{'zygote MiB':>12}{'fds':>5}{'processes':>11}{'folders':>9}"
     )
     count = 0
     for mark in marks:
@@ -107,7 +115,9 @@ async def measure(quick: bool) -> None:
     async with Sandbox() as warm:
         print(f"{os.cpu_count()} processors, load {os.getloadavg()[0]:.1f}\n{warm.protection}\n")
         checked(await warm.run(PROGRAM))
-        await compare(warm, rounds=3 if quick else 20)
+        for what in PROGRAMS:
+            await compare(warm, what, rounds=3 if quick else 20)
+            print()
         if sys.platform.startswith("linux"):
             await repeat(warm, marks=(20, 60) if quick else (100, 1000))
         await crowd(warm, at_once=8, runs=40 if quick else 200)
