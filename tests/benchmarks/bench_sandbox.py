@@ -1,6 +1,6 @@
-"""What the warm sandbox is worth: a sympy program in it, in a plain interpreter, and in a sandbox without warm process.
+"""What the warm sandbox is worth: sympy programs in it, in a plain interpreter, and in a sandbox without warm process.
 
-The three take turns within one run, so that they meet the same machine. Then many runs one after the other, to see
+The three take turns with each program, so that they meet the same machine. Then many runs one after the other, to see
 whether memory, descriptors or folders add up; and many at once. The plain interpreter has no walls and no limits.
 """
 
