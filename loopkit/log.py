@@ -298,3 +298,36 @@ class RunLog:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Tail:
+    """A log that another process may be writing: `look` reads on where the last look ended."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.events: list[dict[str, Any]] = []
+        """All whole events seen so far."""
+        self.torn = False
+        """Whether half a line stands at the end: it is being written, or its writer died."""
+        self._lines: list[dict[str, Any]] = []  # the events whose line has its end
+        self._size, self._last, self._seen = 0, "", (-1, -1)
+
+    def look(self) -> bool:
+        """Whether the log has changed since the last look. Raises StoreError as `read_events` does, or when it shrank."""
+        try:
+            stat = self.path.stat()
+            if (seen := (stat.st_size, stat.st_mtime_ns)) == self._seen:
+                return False
+            with self.path.open("rb") as file:
+                file.seek(self._size)
+                data = file.read()
+        except OSError as error:
+            raise StoreError(f"cannot read {self.path}: {error.strerror}") from error
+        if stat.st_size < self._size:
+            raise StoreError(f"{self.path} is shorter than it was: something was cut off. {REMEDY}")
+        end = data.rfind(b"\n") + 1
+        lines, _, last = _parse(self.path, data[:end], len(self._lines) + 1, self._last)
+        self._lines, self._size, self._last = [*self._lines, *lines], self._size + end, last
+        whole, used, _ = _parse(self.path, data[end:], len(self._lines) + 1, last)
+        self.events, self.torn, self._seen = [*self._lines, *whole], used < len(data) - end, seen
+        return True

@@ -4,11 +4,12 @@
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loopkit.export import to_frame
 from loopkit.index import NAME as INDEX
 from loopkit.index import Index
 from loopkit.log import RunLog, RunTaken, StoreError, encode, read_events
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Run", "RunLog", "RunTaken", "Store", "StoreError", "encode", "read_events"]
 
 RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
+DAMAGED = "damaged"
+"""The status, in a listing, of a run whose log cannot be believed."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,8 @@ class Run:
 
     id: str
     events: list[dict[str, Any]] = field(repr=False)
+    path: Path | None = field(default=None, repr=False, compare=False)
+    """Where its log is; None for a run that was made up."""
 
     def all(self, kind: str) -> list[dict[str, Any]]:
         """The events of one kind, in order."""
@@ -67,6 +72,30 @@ class Run:
         for turn in self.all("iteration"):
             total.add(Usage(**turn.get("usage", {})))
         return total
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """What is most often asked of it, as `Store.rows` has it; `started` is None where nothing was recorded."""
+        turns, stop, trial = self.all("iteration"), self.stop or {}, self.first("trial") or {}
+        scores = {turn["iteration"]: turn.get("score") for turn in turns}
+        spent = self.usage
+        return {
+            "run": self.id,
+            "started": self.events[0].get("time"),
+            "status": self.status,
+            "parent": (self.events[0].get("parent") or {}).get("run"),
+            "params": self.params,
+            "iterations": len(turns),
+            "stopped_by": stop.get("gate"),
+            "best_score": scores.get(stop.get("best")),
+            "calls": spent.calls,
+            "tokens": spent.tokens,
+            "cost": spent.cost,
+            "seconds": sum(turn["seconds"] for turn in turns),
+            "result": trial.get("result"),
+            "kind": trial.get("kind"),
+            "detail": trial.get("detail"),
+        }
 
 
 class Store:
@@ -157,10 +186,11 @@ class Store:
         return StoreError(f"no run {run!r} in {self.folder}; there are {len(self.ids())}: {self.ids()[:5]}")
 
     def run(self, run: str) -> Run:
-        """Read one run. Raises StoreError, naming what there is, when it does not exist."""
+        """Read one run. Raises StoreError when its log cannot be read or was changed, and, naming what there is, when
+        there is none."""
         if not self.path(run).exists():
             raise self._no(run)
-        return Run(run, read_events(self.path(run)))
+        return Run(run, read_events(self.path(run)), self.path(run))
 
     def is_held(self, run: str) -> bool:
         """Whether some process has the log of `run` open for writing."""
@@ -179,27 +209,46 @@ class Store:
         return sorted(name for name in names if RUN_ID.fullmatch(name))  # not what file managers leave about
 
     def runs(self) -> Iterator[Run]:
-        """All runs that have at least a start event."""
+        """All runs that have at least a start event. Raises StoreError at a log that cannot be read or was changed."""
         for run in map(self.run, self.ids()):
             if run.events:
                 yield run
 
-    def runs_df(self) -> "pd.DataFrame":
-        """One row per run: its id, status, parameters, stop, best score, iterations, tokens, cost, seconds, trial result.
+    def rows(self, runs: Iterable[str] | None = None, *, strict: bool = True) -> list[dict[str, Any]]:
+        """What is most often asked of each run, read through the index: only logs that changed since are read.
 
-        Only logs that changed since the index last saw them are read. Raises StoreError for a log that was changed,
-        or has lost events that the index had seen.
+        Of `runs`, by id, or of all; a log without a whole event has no row. The keys are run, started (ISO 8601, UTC),
+        status, parent, params, iterations, stopped_by, best_score, calls, tokens, cost (US dollars), seconds (inside
+        the phases), and of a trial its result, kind and detail. Raises StoreError for a log that is missing, cannot be
+        read or counted, was changed, or has lost events that the index had seen; unless `strict`, the row of such a log has run,
+        status `damaged`, params (empty) and `problem` instead, and the others are as ever.
         """
-        import pandas as pd
-
+        rows, runs = [], self.ids() if runs is None else list(runs)
         with Index(self.folder) as index:
-            rows = (index.row(self.path(run), _run_row) for run in self.ids())
-            return pd.DataFrame([row for row in rows if row])
+            index.fetch(runs)
+            for run in runs:
+                try:
+                    row = index.row(self.path(run), lambda name, events: Run(name, events).row)
+                except StoreError as error:
+                    if strict:
+                        raise
+                    row = {"run": run, "status": DAMAGED, "params": {}, "problem": str(error)}
+                if row is not None:
+                    rows.append(row)
+        return rows
+
+    def runs_df(self, *, strict: bool = True) -> "pd.DataFrame":
+        """One row per run, as `rows` has them, with a column for each parameter.
+
+        Raises StoreError as `rows` does; unless `strict`, a damaged log is a row of its own, with status `damaged` and
+        the reason under `problem`.
+        """
+        return to_frame([flat(row) for row in self.rows(strict=strict)])
 
     def steps_df(self, run: str | None = None) -> "pd.DataFrame":
         """One row per phase of each iteration: run, iteration, phase, option, seconds, what it spent, error kind.
 
-        Of one run, or of all.
+        Of one run, or of all. Every log is read; raises StoreError for one that cannot be read or was changed.
         """
         import pandas as pd
 
@@ -220,24 +269,13 @@ STEP_FIELDS = ["iteration", "phase", "option", "seconds"]
 USAGE = [one.name for one in fields(Usage)]
 
 
-def _run_row(run: str, events: list[dict[str, Any]]) -> dict[str, Any]:
-    record = Run(run, events)
-    turns, stop, trial = record.all("iteration"), record.stop or {}, record.first("trial") or {}
-    scores = {turn["iteration"]: turn.get("score") for turn in turns}
-    spent = record.usage
-    return {
-        "run": run,
-        "started": events[0]["time"],
-        "status": record.status,
-        "parent": (events[0].get("parent") or {}).get("run"),
-        **record.params,
-        "iterations": len(turns),
-        "stopped_by": stop.get("gate"),
-        "best_score": scores.get(stop.get("best")),
-        "calls": spent.calls,
-        "tokens": spent.tokens,
-        "cost": spent.cost,
-        "seconds": sum(turn["seconds"] for turn in turns),
-        "result": trial.get("result"),
-        "kind": trial.get("kind"),
-    }
+def flat(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of `Store.rows` with its parameters in their place; one named like another column gives way to it."""
+    columns: dict[str, Any] = {}
+    for name, value in row.items():
+        if name != "params":
+            columns[name] = value
+            continue
+        for parameter, setting in value.items():
+            columns.setdefault(parameter, setting)
+    return columns

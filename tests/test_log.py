@@ -6,6 +6,7 @@ import io
 import json
 import os
 import random
+import re
 import sqlite3
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 
 import loopkit.index
 from loopkit import RunTaken, Store, StoreError
+from loopkit.log import Tail
 from loopkit.store import RunLog, read_events
 
 
@@ -327,6 +329,46 @@ def test_the_past_of_an_open_log_grows_with_it(tmp_path):
         assert log.past == read_events(log.path)
 
 
+# --- followed by another -----------------------------------------------------------------------------------
+
+
+def test_a_tail_has_seen_what_reading_the_whole_would_give_however_the_log_grows(tmp_path):
+    data = record(tmp_path / "whole", events=8).read_bytes()
+    rng, ends = random.Random(7), {at + 1 for at, byte in enumerate(data) if byte == ord("\n")}
+    for _ in range(30):
+        path = tmp_path / "r.jsonl"
+        path.write_bytes(b"")
+        tail, cuts = (
+            Tail(path),
+            sorted({rng.randrange(len(data)) for _ in range(6)} | {rng.choice([*ends]), len(data)}),
+        )
+        for end in cuts:
+            path.write_bytes(data[:end])
+            os.utime(path, ns=(end, end))  # written within one tick of the clock
+            assert tail.look() and tail.events == read_events(path)
+            assert tail.torn == (end not in ends and end + 1 not in ends and end > 0)
+            assert not tail.look(), "nothing new"
+
+
+def test_a_tail_tells_of_a_log_that_is_damaged_cut_or_gone_and_keeps_what_it_saw(tmp_path):
+    path = record(tmp_path)
+    data, tail = path.read_bytes(), Tail(path)
+    tail.look()
+    seen = tail.events
+    for damage, said in ((data[:-40], "shorter than it was"), (data + b'{"event":"x"}\n', f"{path}, line 5")):
+        path.write_bytes(damage)
+        for _ in range(2):
+            with pytest.raises(StoreError, match=re.escape(said)):
+                tail.look()
+    path.unlink()
+    with pytest.raises(StoreError, match="cannot read"):
+        tail.look()
+    assert tail.events == seen
+    path.write_bytes(data)  # put back
+    os.utime(path, ns=(1, 1))
+    assert tail.look() and tail.events == seen
+
+
 # --- the index ---------------------------------------------------------------------------------------------
 
 
@@ -502,7 +544,8 @@ def test_rows_of_another_version_are_not_believed(tmp_path, monkeypatch):
         patched.setattr(loopkit.index, "VERSION", "another")
         expected = store.runs_df()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(loopkit.store, "_run_row", lambda run, events: {"run": run, "new": len(events)})
+        row = property(lambda run: {"run": run.id, "new": len(run.events)})
+        patched.setattr(loopkit.store.Run, "row", row)
         assert list(store.runs_df()["new"]) == [3] * 4
     assert list(expected.columns) != ["run", "new"]
 

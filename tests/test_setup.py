@@ -355,12 +355,13 @@ def test_make_bench_sets_up_what_it_runs():
         ["make", "--dry-run", "--always-make", "bench"], cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.splitlines()
     order = [line.split()[1:] for line in shown if ".ci/setup.py" in line or "tests/benchmarks/" in line]
-    assert [words[0] for words in order[-4:]] == [
+    assert [words[0] for words in order[-5:]] == [
         ".ci/setup.py",
         "tests/benchmarks/bench_durable.py",
         "tests/benchmarks/bench_clauses.py",
         "tests/benchmarks/bench_sandbox.py",
+        "tests/benchmarks/bench_batch.py",
     ]
-    assert order[-4][1] == "bench"
-    assert order[-5][0] == ".ci/setup.py"
+    assert order[-5][1] == "bench"
+    assert order[-6][0] == ".ci/setup.py"
     assert all((ROOT / words[0]).is_file() for words in order)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from loopkit import Loop, MaxIterations, Store, StoreError, Usage, spend
-from loopkit.store import RunLog, RunTaken, encode, read_events
+from loopkit.store import Run, RunLog, RunTaken, encode, read_events
 
 
 def record(folder, run="r", events=3, **params):
@@ -459,3 +459,12 @@ async def test_resuming_notices_a_lost_end_that_the_index_had_seen(tmp_path):
     assert not store.is_held("b")
     path.write_bytes(whole)
     store.resume("b").close()
+
+
+def test_a_run_knows_where_its_log_is(tmp_path):
+    path = record(tmp_path)
+    run = Store(tmp_path).run("r")
+    assert run.path == path and run == Run("r", read_events(path)), (
+        "where it is kept does not make it another"
+    )
+    assert Run("made-up", []).path is None

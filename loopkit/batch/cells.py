@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class CellParams(BaseModel):
     """The parameters of one cell of a batch: an experiment's `Params` adds its `arm` and what else it takes."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
     model: str = "embedded"
     """`embedded`, `simulated:…`, or any id of pydantic-ai such as `openai:gpt-5-mini`."""

@@ -6,23 +6,28 @@ records: `summary.json`, `report.html`.
 """
 
 import asyncio
-import contextlib
 import json
 import os
 import platform
-import signal
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO
 
 import loopkit
+from loopkit.batch.board import Board
+from loopkit.batch.cluster import cluster_hands
+from loopkit.batch.executing import execute
+from loopkit.batch.local import local_hands
+from loopkit.batch.plan import ALL, Choice, choose, plan
 from loopkit.batch.spec import BatchSpec, Cell, expand
-from loopkit.batch.summary import Row, summarise, trial_rows
-from loopkit.store import RunLog, RunTaken, Store, StoreError, read_events
+from loopkit.batch.status import opening, record_summary
+from loopkit.batch.summary import Row, longest, summarise, trial_rows
+from loopkit.store import RunLog, RunTaken, Store, StoreError
+
+SUMMING_UP = ("scipy.stats", "loopkit.views.report")
+"""Loaded while notebooks run: the summary and the report need them, and importing them takes longer than a short notebook."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,14 +44,26 @@ class BatchOutcome:
 
 
 async def run_batch(
-    spec: BatchSpec, out: Path, *, name: str, command: str, workers: int | None = None
+    spec: BatchSpec,
+    out: Path,
+    *,
+    name: str,
+    command: str,
+    workers: int | None = None,
+    choice: Choice = ALL,
+    warm: bool = True,
+    dask: str | None = None,
 ) -> BatchOutcome:
     """Run what is missing of a batch, `workers` notebooks at a time (default: 2, or 1 on a single core).
 
     Everything is checked before the first kernel starts. Interrupting leaves a batch that the same call continues.
-    Raises SpecError for a batch that cannot be run, StoreError when `out` cannot be written or another batch runs there.
+    With a `choice` the other cells are left as they are; the summary counts all that is on record. `warm` starts
+    kernels as forks of a loaded process, where that can be done (on Linux). `dask` is the address of a scheduler whose
+    workers execute the notebooks instead.
+    Raises SpecError for a batch or a cluster that cannot be run, StoreError when `out` cannot be written or another batch runs there.
     """
     cells = expand(spec)
+    chosen = choose(cells, choice)
     out = out.resolve()
     store = Store(out / "records")
     for folder in (store.folder, out / "notebooks", out / "logs"):
@@ -61,140 +78,35 @@ async def run_batch(
             f"another batch is running in {out}; wait for it, or choose another --out"
         ) from error
     with status:
-        status.open(
-            "batch", name=name, command=command, claims=spec.claims, cells=[cell.id for cell in cells]
-        )
-        todo = _missing(cells, store, spec, out)
-        failed = await _run_cells(todo, spec, out, store, status, workers or min(2, os.cpu_count() or 1))
-        keys = [key for cell in cells for key in cell.keys]
-        trials = trial_rows(store, keys)
-        problems = (*failed, *_problems(cells, trials))
+        planned = plan(chosen, spec, out, failed=choice.failed)
+        todo = [one for one in planned if one.reason]
+        status.open("batch", **opening(spec, cells, name=name, command=command))
+        failed: list[str] = []
+        if todo:
+            with Board(todo, store) as board:
+                workers = workers or min(2, os.cpu_count() or 1)
+                if dask:
+                    hands = cluster_hands(spec, out, dask)
+                else:
+                    hands = local_hands(spec, out, todo, workers=workers, warm=warm)
+                failed, *_ = await asyncio.gather(
+                    execute(todo, spec, out, status, board, hands),
+                    *(asyncio.to_thread(import_module, name) for name in SUMMING_UP),
+                )
+        trials = trial_rows(store, [key for cell in cells for key in cell.keys])
+        problems = (*failed, *_problems([one.cell for one in planned], trials))
         summary = summarise(spec, trials, name=name, provenance=_provenance(command, out))
-        summary["problems"] = list(problems)
+        left = len(cells) - len(planned)
+        summary["problems"] = [
+            *problems,
+            *([f"{left} of {len(cells)} notebooks were not asked for"] if left else []),
+        ]
         _write(out / "summary.json", json.dumps(summary, indent=2, ensure_ascii=False))
+        record_summary(status, summary)
         from loopkit.views import write_report
 
-        write_report(out / "report.html", summary, trials, examples=_examples(store, trials))
+        write_report(out / "report.html", summary, trials, examples=longest(store, trials))
     return BatchOutcome(summary=summary, problems=problems, out=out)
-
-
-def _missing(cells: Sequence[Cell], store: Store, spec: BatchSpec, out: Path) -> list[Cell]:
-    """Cells with a trial that is not settled, or whose notebook was never executed to its end as it is now."""
-    done = {
-        event["cell"]
-        for event in read_events(out / "status.jsonl")
-        if event["event"] == "cell"
-        and event["status"] == "done"
-        and event["notebook"] == _digest(spec.notebook)
-    }
-    settled = {
-        row["trial"]
-        for row in trial_rows(store, [key for cell in cells for key in cell.keys])
-        if row["result"] != "error"
-    }
-    return [cell for cell in cells if cell.id not in done or not settled.issuperset(cell.keys)]
-
-
-async def _run_cells(
-    cells: Sequence[Cell], spec: BatchSpec, out: Path, store: Store, status: RunLog, workers: int
-) -> list[str]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    problems: list[str] = []
-    free = asyncio.Semaphore(workers)
-    # Several workers share the cores: one thread each beats all threads for all, which would wait for each other.
-    threads = os.environ.get("LOOPKIT_THREADS") or str(max(1, (os.cpu_count() or 1) // workers))
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("trials"),
-        TimeElapsedColumn(),
-    )
-
-    async def one(cell: Cell) -> None:
-        async with free:
-            bar = progress.add_task(cell.id, total=len(cell.keys))
-            worker = asyncio.create_task(_run_cell(cell, spec, out, threads))
-            try:
-                while not worker.done():
-                    progress.update(bar, completed=_started(cell, store))
-                    await asyncio.wait([worker], timeout=0.5)
-            finally:
-                worker.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await worker
-            ended = worker.result()
-            progress.update(bar, completed=_started(cell, store))
-            status.append("cell", cell=cell.id, params=cell.params, notebook=_digest(spec.notebook), **ended)
-            status.sync()
-            if ended["status"] != "done":
-                where = out / "notebooks" / f"{cell.id}.ipynb"
-                problems.append(f"{cell.id}: notebook {ended['status']}: {ended['detail']} (see {where})")
-                progress.console.print(f"[red]✗[/red] {problems[-1]}", highlight=False)
-
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        try:
-            async with asyncio.TaskGroup() as group:
-                for cell in cells:
-                    group.create_task(one(cell))
-        except ExceptionGroup as several:  # the record cannot be written: one cell's word is enough
-            raise several.exceptions[0] from None
-    return problems
-
-
-def _started(cell: Cell, store: Store) -> int:
-    return sum(store.path(key).exists() for key in cell.keys)
-
-
-async def _run_cell(cell: Cell, spec: BatchSpec, out: Path, threads: str) -> dict[str, str]:
-    job = {
-        "notebook": str(spec.notebook.resolve()),
-        "output": str(out / "notebooks" / f"{cell.id}.ipynb"),
-        "parameters": cell.params | {"out": str(out)},
-        "timeout": spec.timeout,
-        "cwd": str(spec.notebook.resolve().parent),
-    }
-    with _open_log(out / "logs" / f"{cell.id}.log") as log:
-        worker = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "loopkit.batch.worker", str(os.getpid())),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=log,
-            env=os.environ | {"LOOPKIT_THREADS": threads},
-            start_new_session=True,  # Ctrl-C reaches the runner, which ends its workers in order
-        )
-        try:
-            stdout, _ = await worker.communicate(json.dumps(job).encode())
-        except asyncio.CancelledError:
-            await _end(worker)
-            raise
-    last = stdout.decode("utf-8", "replace").strip().rpartition("\n")[2]
-    try:
-        return json.loads(last)
-    except ValueError:
-        how = f"signal {-worker.returncode}" if worker.returncode < 0 else f"exit code {worker.returncode}"
-        return {"status": "dead_worker", "detail": f"the worker process ended with {how} and no report"}
-
-
-def _open_log(path: Path) -> BinaryIO:
-    try:
-        return path.open("ab")
-    except OSError as error:
-        raise StoreError(f"cannot write {path}: {error.strerror}") from error
-
-
-async def _end(worker: asyncio.subprocess.Process) -> None:
-    """Ask the worker to stop (it takes its kernel along); after 5 seconds, insist."""
-    with contextlib.suppress(ProcessLookupError):
-        worker.terminate()
-    try:
-        await asyncio.wait_for(worker.wait(), 5)
-    except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(worker.pid, signal.SIGKILL)
-        await worker.wait()
 
 
 def _problems(cells: Sequence[Cell], trials: Sequence[Row]) -> list[str]:
@@ -213,12 +125,6 @@ def _problems(cells: Sequence[Cell], trials: Sequence[Row]) -> list[str]:
     return problems
 
 
-def _examples(store: Store, trials: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """The runs that say most about how the loop converges: those that took the most turns, up to three."""
-    longest = sorted(trials, key=lambda row: (-row["iterations"], row["run"]))[:3]
-    return [store.run(row["run"]) for row in longest if row["iterations"] > 1]
-
-
 def _provenance(command: str, out: Path) -> dict[str, str]:
     from importlib.metadata import version
 
@@ -230,10 +136,6 @@ def _provenance(command: str, out: Path) -> dict[str, str]:
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
     }
-
-
-def _digest(path: Path) -> str:
-    return sha256(path.read_bytes()).hexdigest()[:12]
 
 
 def _write(path: Path, text: str) -> None:

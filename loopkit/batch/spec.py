@@ -8,10 +8,13 @@ from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from loopkit.batch.worker import Failure
+from loopkit.notebooks import NotebookError, assignments, experiments_beside
 
 
 class SpecError(ValueError):
@@ -68,6 +71,12 @@ class BatchSpec(BaseModel):
     """Parameters that split the summary's `groups`, beside experiment, arm and model."""
     timeout: int = Field(default=3600, gt=0)
     """Seconds a cell of the notebook may take."""
+    notebook_timeout: int | None = Field(default=None, gt=0)
+    """Seconds the whole notebook may take."""
+    memory: int | None = Field(default=None, ge=256)
+    """MiB that a notebook's kernel may take for its data, libraries included (some 200)."""
+    retries: dict[Failure, Annotated[int, Field(ge=0, le=10)]] = {"dead_kernel": 1, "dead_worker": 1}
+    """How often a notebook that ended so is tried again; what it has recorded is not done again."""
 
     @model_validator(mode="after")
     def _distinct_claims(self) -> "BatchSpec":
@@ -127,7 +136,7 @@ def expand(spec: BatchSpec) -> list[Cell]:
 
     Raises SpecError listing every parameter that is unknown or has a wrong value, before any kernel starts.
     """
-    experiment = _experiment(spec.experiment)
+    experiment = find_experiment(spec.experiment, spec.notebook)
     model = experiment.Params
     known = notebook_parameters(spec.notebook) - {"out"}  # where records go is the runner's to say
     problems = [
@@ -166,24 +175,31 @@ def expand(spec: BatchSpec) -> list[Cell]:
 
 def notebook_parameters(path: Path) -> set[str]:
     """The names that the notebook's `parameters` cell assigns. Raises SpecError when there is no such notebook or cell."""
-    from loopkit.batch._papermill import papermill
-
     try:
-        names = set(papermill.inspect_notebook(str(path)))
-    except Exception as error:  # papermill lets nbformat's, jsonschema's and its own errors through
-        raise SpecError(f"cannot read the notebook {path}: {type(error).__name__}: {error}") from error
-    if not names:
-        raise SpecError(f"the notebook {path} has no cell tagged 'parameters' with assignments in it")
-    return names
+        return set(assignments(path))
+    except NotebookError as error:
+        raise SpecError(str(error)) from error
 
 
-def _experiment(name: str) -> Any:
+def trial_keys(experiment: str, notebook: Path, params: Mapping[str, Any]) -> tuple[str, ...]:
+    """The keys of a cell's trials, by the experiment's code and the data that are here."""
+    module = find_experiment(experiment, notebook)
+    return tuple(trial.key for trial in module.trials(module.Params.model_validate(params)))
+
+
+def find_experiment(name: str, notebook: Path) -> Any:
+    """The package `experiments.<name>`: one that Python finds, or one beside the notebook. Raises SpecError."""
     try:
+        home = experiments_beside(notebook)
         experiment = import_module(f"experiments.{name}")
     except ModuleNotFoundError as error:
         raise SpecError(f"no experiment {name!r}: {error}") from error
     if missing := [need for need in ("Params", "trials") if not hasattr(experiment, need)]:
         raise SpecError(f"experiments.{name} lacks {' and '.join(missing)}")
+    if home and (home / name).is_dir():
+        found = Path(experiment.__file__).parent
+        if not found.samefile(home / name):
+            raise SpecError(f"experiments.{name} is {found} here: give {home / name} another name")
     return experiment
 
 

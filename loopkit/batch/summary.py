@@ -3,44 +3,64 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
 
 from loopkit.batch.claims import adjudicate
-from loopkit.batch.spec import BatchSpec
+from loopkit.batch.spec import Claim
 from loopkit.metrics import accuracy
-from loopkit.store import Run, Store
+from loopkit.store import DAMAGED, Run, Store
 
 Row = dict[str, Any]
 ROW = ("experiment", "arm", "model")
 
 
-def trial_rows(store: Store, keys: Iterable[str]) -> list[Row]:
-    """One row per trial among `keys` that has ended: parameters, result, iterations, tokens, seconds.
+def trial_rows(store: Store, keys: Iterable[str] | None = None) -> list[Row]:
+    """One row per trial among `keys` (default: all on record) that has ended: parameters, result, iterations, tokens,
+    seconds.
 
     A trial that was attempted several times counts once, by the attempt that settled it, else by the last that
-    could not run. One that was only interrupted has no row: it will run again.
+    could not run. One that was only interrupted has no row: it will run again. Reads through the index, and raises
+    StoreError for a damaged log, as `Store.rows` does.
     """
-    wanted, rows = set(keys), {}
-    for run in sorted(store.runs(), key=lambda run: run.events[0]["time"]):
-        trial, key = run.first("trial"), run.params.get("trial")
-        if trial and key in wanted and (key not in rows or rows[key]["result"] == "error"):
-            rows[key] = _row(run, trial)
-    return list(rows.values())
+    return settle(store.rows(attempts(store, keys)))
 
 
-def _row(run: Run, trial: Mapping[str, Any]) -> Row:
-    turns, stop = run.all("iteration"), run.stop
+def rows_of(runs: Iterable[Run]) -> list[Row]:
+    """The rows of `trial_rows` for the trials among `runs`."""
+    return settle(run.row for run in runs if run.first("trial"))
+
+
+def attempts(store: Store, keys: Iterable[str] | None = None) -> list[str]:
+    """The runs that are attempts at the trials `keys` (default: all runs): `<key>`, `<key>.2`, `<key>.3`, …"""
+    if keys is None:
+        return store.ids()
+    wanted = set(keys)
+    return [run for run in store.ids() if run.partition(".")[0] in wanted]
+
+
+def settle(runs: Iterable[Row]) -> list[Row]:
+    """One row per trial among `runs`, rows of `Store.rows`: see `trial_rows`. Damaged runs are no attempts."""
+    found: dict[str, Row] = {}
+    for run in sorted((run for run in runs if run["status"] != DAMAGED), key=lambda run: run["started"]):
+        key = run["params"].get("trial")
+        if key and run["result"] and (key not in found or found[key]["result"] == "error"):
+            found[key] = _row(run)
+    return list(found.values())
+
+
+def _row(run: Row) -> Row:
     return {
-        "run": run.id,
-        **run.params,
-        "result": trial["result"],
-        "kind": trial["kind"],
-        "detail": trial["detail"],
-        "iterations": len(turns),
-        "stopped_by": stop["gate"] if stop else None,
-        "tokens": run.usage.tokens,
-        "seconds": round(sum(turn["seconds"] for turn in turns), 3),
+        "run": run["run"],
+        **run["params"],
+        **{name: run[name] for name in ("result", "kind", "detail", "iterations", "stopped_by", "tokens")},
+        "seconds": round(run["seconds"], 3),
     }
+
+
+def longest(store: Store, trials: Sequence[Row]) -> list[Run]:
+    """The runs that say most about how the loop converges: those that took the most turns, up to three."""
+    most = sorted(trials, key=lambda row: (-row["iterations"], row["run"]))[:3]
+    return [store.run(row["run"]) for row in most if row["iterations"] > 1]
 
 
 def count_trials(trials: Sequence[Row], *keys: str) -> list[Row]:
@@ -76,7 +96,15 @@ def count_trials(trials: Sequence[Row], *keys: str) -> list[Row]:
     return rows
 
 
-def summarise(spec: BatchSpec, trials: Sequence[Row], *, name: str, provenance: Mapping[str, str]) -> Row:
+class Asked(Protocol):
+    """What a batch asks: a `BatchSpec`, or what is on record of it."""
+
+    question: str
+    claims: list[Claim]
+    group_by: list[str]
+
+
+def summarise(spec: Asked, trials: Sequence[Row], *, name: str, provenance: Mapping[str, str]) -> Row:
     """The summary that is printed, written as summary.json and shown in the report."""
     return {
         "batch": name,

@@ -6,9 +6,12 @@ alike pay for their common prefix once.
 """
 
 import asyncio
+import http.client
 import json
 import os
 import threading
+import urllib.error
+import urllib.request
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -33,10 +36,13 @@ from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.usage import RequestUsage
 
 from loopkit.assets import model_path
+from loopkit.models import serving
 
 # Prompts put aside by llama.cpp for reuse; its own default of 8 GiB is more than many laptops have.
 PROMPT_CACHE_MIB = 128
 _loading = threading.Lock()
+# Loopback is not for a proxy to reach.
+_opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @lru_cache(maxsize=2)
@@ -61,7 +67,8 @@ class EmbeddedModel(Model):
 
     `threads` defaults to LOOPKIT_THREADS or the number of cores, `slots` (requests answered at once) to `threads`
     but at most 4, and `context` (tokens a slot holds) to 2048. The file is `loopkit.assets.model_path()`: SmolLM2-135M-Instruct,
-    or any GGUF named by LOOPKIT_MODEL_PATH. Loading happens at the first request and takes about a second.
+    or any GGUF named by LOOPKIT_MODEL_PATH. Loading happens at the first request and takes about a second. In a batch
+    that shares one server (`loopkit.models.serving`) nothing is loaded: a model made without arguments asks the server.
     """
 
     def __init__(self, *, threads: int | None = None, slots: int | None = None, context: int = 2048) -> None:
@@ -79,6 +86,8 @@ class EmbeddedModel(Model):
             if value < 1:
                 raise ValueError(f"{name} must be >= 1, got {value}")
         self.path = model_path()
+        plain = (threads, slots, context) == (None, None, 2048)
+        self._shared = os.environ.get(serving.ADDRESS) if plain else None
 
     @property
     def model_name(self) -> str:
@@ -95,6 +104,21 @@ class EmbeddedModel(Model):
                 return _load(self.path, self.threads, self.slots, self.context)
             except RuntimeError as error:
                 raise UserError(f"{self.path} cannot be loaded as a GGUF model: {error}") from error
+
+    def _reply(self, payload: dict[str, Any]) -> dict[str, Any]:
+        if not self._shared:
+            return self.server().handle_chat_completions(payload)
+        headers = {"Content-Type": "application/json"}
+        request = urllib.request.Request(
+            f"{self._shared}/v1/chat/completions", json.dumps(payload).encode(), headers
+        )
+        try:
+            with _opener.open(request) as reply:
+                return json.load(reply)
+        except urllib.error.HTTPError as error:  # with the same JSON as in process
+            return json.load(error)
+        except (OSError, http.client.HTTPException) as error:
+            raise ModelAPIError(self.model_name, f"the server at {self._shared} is gone: {error}") from error
 
     async def request(
         self,
@@ -114,7 +138,7 @@ class EmbeddedModel(Model):
             **answer.constraint(),
         }
         # Off the event loop: llama.cpp lets go of the GIL, so other requests run beside this one.
-        reply = await asyncio.to_thread(lambda: self.server().handle_chat_completions(payload))
+        reply = await asyncio.to_thread(self._reply, payload)
         if "error" in reply:
             error = reply["error"]
             raise ModelAPIError(

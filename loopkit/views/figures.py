@@ -1,29 +1,30 @@
 """Figures of a run and of a batch. Each is data first (`*_info`: plain records), then a drawing (`*_figure`).
 
-Colours are Okabe and Ito's, safe for colour-blind readers, and never the only cue: a symbol says the same.
+Colours are Okabe and Ito's, safe for colour-blind readers, and never the only cue: a symbol says the same. Two are
+darkened, so that all stand out by 3 : 1 from white and from a dark theme's black.
 Backgrounds are transparent and ink is mid-grey, so that a figure reads in a light and in a dark notebook.
-plotly reads a little HTML in any text, so whatever a model or a person wrote passes through `_text`.
+plotly reads a little HTML in any text, so whatever a model or a person wrote passes through `plain_text`.
 """
 
 import html
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import plotly.graph_objects as go
 
-from loopkit.history import Iteration
+from loopkit.history import Gate, Iteration
 from loopkit.loop import Outcome
 from loopkit.metrics import Proportion, accuracy
 from loopkit.store import Run
+from loopkit.views.trace import as_event, note
 
 Row = Mapping[str, Any]
 
 GREEN, VERMILLION, BLUE, GREY = "#009E73", "#D55E00", "#0072B2", "#7A7A7A"
-PALETTE = (BLUE, VERMILLION, GREEN, "#CC79A7", "#E69F00", "#56B4E9")
+PALETTE = (BLUE, VERMILLION, GREEN, "#CC79A7", "#B88000", "#2E93CC")
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "triangle-down", "pentagon", "star")
 DECISIONS = {  # name, colour, symbol, axis
     "keep": ("kept", GREEN, "circle", "y"),
@@ -81,9 +82,12 @@ def model_label(model: str) -> str:
     return f"{model.removeprefix('simulated:')} (simulated)" if model.startswith("simulated:") else model
 
 
-def convergence_info(run: Run | Outcome | Sequence[Iteration]) -> Convergence:
-    """The turns of a run, as drawn. Raises TypeError for anything but a `Run`, an `Outcome` or a sequence of `Iteration`."""
-    threshold = ended = None
+def convergence_info(run: Run | Outcome | Sequence[Iteration], *, gates: Sequence[Gate] = ()) -> Convergence:
+    """The turns of a run, as drawn; `gates` are those of a run that goes on, and has only a history so far.
+
+    Raises TypeError for anything but a `Run`, an `Outcome` or a sequence of `Iteration`.
+    """
+    threshold, ended = _threshold(list(map(repr, gates))), None
     if isinstance(run, Run):
         turns, stop = run.all("iteration"), run.stop
         settings = [*run.all("goal"), *run.all("settings")][-1:]
@@ -93,24 +97,24 @@ def convergence_info(run: Run | Outcome | Sequence[Iteration]) -> Convergence:
         history = list(run.history if isinstance(run, Outcome) else run)
         if not all(isinstance(turn, Iteration) for turn in history):
             raise TypeError(f"expected a Run, an Outcome or a sequence of Iteration, got {run!r:.200}")
-        turns = [_as_event(turn) for turn in history]
+        turns = [as_event(turn) for turn in history]
         if isinstance(run, Outcome):
             threshold = _threshold(list(map(repr, run.gates)))
             ended = f"{run.stopped_by.gate}: {run.stopped_by.reason}"
     records, best = [], None
     for turn in turns:
         best = turn.get("score") if turn["decision"] == "keep" else best
-        records.append(Turn(turn["iteration"], str(turn["decision"]), turn.get("score"), best, _note(turn)))
+        records.append(Turn(turn["iteration"], str(turn["decision"]), turn.get("score"), best, note(turn)))
     return Convergence(records, threshold, ended)
 
 
-def convergence_figure(run: Run | Outcome | Sequence[Iteration]) -> go.Figure:
+def convergence_figure(run: Run | Outcome | Sequence[Iteration], *, gates: Sequence[Gate] = ()) -> go.Figure:
     """Score by iteration: kept, discarded, the best so far, the threshold, and the gate that opened.
 
     A crash has no score; it stands in a lane of its own below the plot. Scores that all lie between 0 and 1
-    are shown on that whole scale. Raises TypeError as `convergence_info` does.
+    are shown on that whole scale. `gates` and TypeError as in `convergence_info`.
     """
-    turns, threshold, ended = convergence_info(run)
+    turns, threshold, ended = convergence_info(run, gates=gates)
     last = max((turn.iteration for turn in turns), default=1)
     figure = go.Figure(layout={"template": {"layout": STYLE}, "height": 400})
     if any(turn.best is not None for turn in turns):
@@ -145,18 +149,20 @@ def convergence_figure(run: Run | Outcome | Sequence[Iteration]) -> go.Figure:
         lane = {"domain": [0, 0.1], "range": [-1, 1], "tickvals": [0], "ticktext": ["crash"]}
         figure.update_layout(yaxis2=lane | {"fixedrange": True, "showgrid": False, "ticks": ""})
     if all(turn.score is None for turn in turns):
-        _say(figure, "no turn has a score" if turns else "no turn has been recorded")
+        say(figure, "no turn has a score" if turns else "no turn has been recorded")
     if ended:
         figure.add_vline(x=last, line=DASHED | {"dash": "dot"})
         place = {"xref": "paper", "yref": "paper", "xanchor": "right", "yanchor": "bottom"}
-        figure.add_annotation(text=_text(ended, width=54), x=1, y=1, align="right", showarrow=False, **place)
+        figure.add_annotation(
+            text=plain_text(ended, width=54), x=1, y=1, align="right", showarrow=False, **place
+        )
     return figure
 
 
 def arms_info(rows: Sequence[Row]) -> list[Share]:
     """One record per row of a summary, best first; rows without any result last."""
     shares = []
-    for row, (label, simulated) in zip(rows, _arms(rows), strict=True):
+    for row, (label, simulated) in zip(rows, arm_labels(rows), strict=True):
         counts = {"successes": row["correct"], "n": row["n"], "estimate": row["accuracy"]}
         result = Proportion(**counts, low=row["wilson_low"], high=row["wilson_high"])
         shares.append(Share(label, simulated, None, result))
@@ -174,13 +180,13 @@ def arms_figure(rows: Sequence[Row], *, target: float | None = None) -> go.Figur
     for y, share in enumerate(shares):
         _add_shares(figure, [share], [y], color=BLUE, symbol="circle", upright=False)
         name, count = textwrap.shorten(share.label, 56), f"{share.result.successes} of {share.result.n}"
-        figure.add_annotation(x=0, y=y, text=_text(name), xanchor="left", **place)
+        figure.add_annotation(x=0, y=y, text=plain_text(name), xanchor="left", **place)
         figure.add_annotation(x=1, y=y, text=count, xanchor="right", **place)
     if target is not None:
         label = {"annotation_text": f"target {target:.0%}", "annotation_yanchor": "bottom"}
         figure.add_vline(x=target, line=DASHED, **label)
     if not shares:
-        _say(figure, "no arm has been tried")
+        say(figure, "no arm has been tried")
     y = {"range": [len(shares) - 0.5, -0.7], "visible": False, "fixedrange": True}
     return figure.update_layout(xaxis=PERCENT, yaxis=y, showlegend=False, dragmode=False)
 
@@ -191,7 +197,7 @@ def items_info(groups: Sequence[Row], *, by: str = "people") -> list[Share]:
     Intervals are Wilson's, of the pooled counts. Rows without `by`, or without a result, are left out.
     """
     counts: dict[tuple[str, bool, Any], tuple[int, int]] = {}
-    for row, arm in zip(groups, _arms(groups), strict=True):
+    for row, arm in zip(groups, arm_labels(groups), strict=True):
         if row.get(by) is not None and row["n"]:
             correct, n = counts.get((*arm, row[by]), (0, 0))
             counts[*arm, row[by]] = (correct + row["correct"], n + row["n"])
@@ -217,18 +223,10 @@ def items_figure(groups: Sequence[Row], *, by: str = "people") -> go.Figure:
         look = {"color": PALETTE[index % len(PALETTE)], "symbol": SYMBOLS[index % len(SYMBOLS)]}
         _add_shares(figure, line, [at[share.value] + shift for share in line], **look, upright=True)
     if not shares:
-        _say(figure, f"no result says its {by}")
-    ticks = {"tickvals": list(at.values()), "ticktext": [_text(str(value)) for value in ordered]}
-    figure.update_layout(xaxis=ticks | {"title": {"text": _text(by)}, "showgrid": False}, yaxis=PERCENT)
+        say(figure, f"no result says its {by}")
+    ticks = {"tickvals": list(at.values()), "ticktext": [plain_text(str(value)) for value in ordered]}
+    figure.update_layout(xaxis=ticks | {"title": {"text": plain_text(by)}, "showgrid": False}, yaxis=PERCENT)
     return figure.update_layout(legend=LEGEND, showlegend=True, dragmode=False)
-
-
-def _as_event(turn: Iteration) -> dict[str, Any]:
-    """The turn as `Loop` records it."""
-    feedback = asdict(turn.verdict.feedback) if turn.verdict else None
-    error = asdict(turn.error) if turn.error else None
-    event = {"iteration": turn.number, "decision": turn.decision, "score": turn.score}
-    return event | {"feedback": feedback, "error": error}
 
 
 def _threshold(gates: Sequence[str]) -> float | None:
@@ -237,20 +235,12 @@ def _threshold(gates: Sequence[str]) -> float | None:
     return next((float(match[1]) for match in found if match), None)
 
 
-def _note(turn: Row) -> str:
-    if error := turn.get("error"):
-        message = error["message"].removeprefix(f"{error['kind']}: ")
-        return f"{error['phase']} failed, {error['kind']}: {message}"
-    asked = turn.get("feedback") or {"blocking": (), "suggestions": ()}
-    return "; ".join([*asked["blocking"], *(f"(optional) {text}" for text in asked["suggestions"])])
-
-
 def _turn_hover(turn: Turn) -> str:
     score = "crash" if turn.score is None else f"{turn.decision}, score {turn.score:g}"
-    return f"iteration {turn.iteration}: {score}<br>{_text(turn.note)}"
+    return f"iteration {turn.iteration}: {score}<br>{plain_text(turn.note)}"
 
 
-def _arms(rows: Sequence[Row]) -> list[tuple[str, bool]]:
+def arm_labels(rows: Sequence[Row]) -> list[tuple[str, bool]]:
     """Each row's label, and whether its model is simulated. Several experiments are named, one is not."""
     several = len({row.get("experiment") for row in rows}) > 1
     labels = [f"{row['arm']} · {model_label(row['model'])}" for row in rows]
@@ -259,16 +249,16 @@ def _arms(rows: Sequence[Row]) -> list[tuple[str, bool]]:
     return [(label, row["model"].startswith("simulated:")) for row, label in zip(rows, labels, strict=True)]
 
 
-def _text(text: str, *, width: int = 60) -> str:
+def plain_text(text: str, *, width: int = 60) -> str:
     """`text` as plotly shows it verbatim: wrapped, cut short, its markup, TeX and lone surrogates escaped."""
     whole = text[:2000].encode("utf-8", "backslashreplace").decode()
     lines = textwrap.wrap(whole, width, max_lines=6, placeholder=" …")
     return "<br>".join(html.escape(line, quote=False).replace("$", "&#36;") for line in lines)
 
 
-def _say(figure: go.Figure, text: str) -> None:
+def say(figure: go.Figure, text: str) -> None:
     """Words in the middle of an empty plot."""
-    figure.add_annotation(text=_text(text), x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
+    figure.add_annotation(text=plain_text(text), x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False)
 
 
 def _add_shares(
@@ -282,15 +272,15 @@ def _add_shares(
             bar = {"mode": "lines", "line": {"color": color, "width": 7}, "opacity": 0.3}
             figure.add_scatter(**ends, **bar, name="interval", showlegend=False, hoverinfo="skip")
     label, simulated, *_ = shares[0]
-    heads = ["" if share.value is None else f"{_text(str(share.value))}: " for share in shares]
+    heads = ["" if share.value is None else f"{plain_text(str(share.value))}: " for share in shares]
     figure.add_scatter(
         **{along: [share.result.estimate for share in shares], across: list(at)},
-        name=_text(label),
+        name=plain_text(label),
         mode="lines+markers" if upright else "markers",
         line={"color": color, "width": 1.5, "dash": "dot" if simulated else "solid"},
         marker={"color": color, "symbol": symbol + "-open" * simulated, "size": 10},
         marker_line_width=2 * simulated,
-        hovertext=[f"{_text(label)}<br>{head}{s.result}" for head, s in zip(heads, shares, strict=True)],
+        hovertext=[f"{plain_text(label)}<br>{head}{s.result}" for head, s in zip(heads, shares, strict=True)],
         hoverinfo="text",
         cliponaxis=False,
     )

@@ -1,10 +1,15 @@
 """The report of a batch: one HTML file that opens from disk, asks the network for nothing, and prints.
 
-Much of what it shows was written by a model, so text enters the page through `_esc` only. Should that ever
+What is aggregated comes first; the trials lie in the page as compact data, and its script makes a table of them when
+somebody asks for it. plotly lies there as text, and runs once the page can be read. So a batch of thousands opens as
+fast as a small one, and both at once.
+
+Much of what it shows was written by a model, so text enters the page through `_esc` or `_inert` only. Should that ever
 fail, the page's content security policy names the hashes of its own two scripts, and no other script runs.
 """
 
 import html
+import json
 import os
 import tempfile
 from base64 import b64encode
@@ -18,18 +23,16 @@ import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
 from loopkit.store import Run
+from loopkit.views.comparison import PAIRED, pairs_figure, pairs_info
 from loopkit.views.figures import arms_figure, convergence_figure, items_figure, items_info, model_label
+from loopkit.views.trials import RESULTS, shown, title, trials_info
 
 Row = Mapping[str, Any]
-SHOWN = 500
-"""Trials listed at most; the records hold them all."""
+NAMED = 10
+"""Of a long list of problems, or of runs with the same one, as many are named; the records hold them all."""
 VERDICTS = {"supported": ("✓", "yes"), "not supported": ("○", "open"), "contradicted": ("✗", "no")}
-RESULTS = {"wrong": "✗ wrong", "failed": "! failed", "error": "⊘ could not run", "correct": "✓ correct"}
 ARMS = ("n", "correct", "wrong", "failed", "accuracy", "95% interval", "could not run", "tokens", "seconds")
-TRIALS = ("result", "kind", "detail", "arm", "model", "item", "people", "perturb", "seed", "iterations")
-TRIALS += ("stopped_by", "tokens", "seconds", "run")
-FORMATS = dict.fromkeys((*ARMS, "iterations"), ",") | {"people": "", "seed": "", "95% interval": ""}
-FORMATS |= {"accuracy": ".1%", "seconds": ",.1f"}
+FORMATS = dict.fromkeys(ARMS, ",") | {"95% interval": "", "accuracy": ".1%", "seconds": ",.1f"}
 
 
 def write_report(
@@ -38,8 +41,10 @@ def write_report(
     """Write the report of a batch to `path`, whole or not at all, and return the path.
 
     `summary` is the content of `summary.json`, `trials` has a row per trial, and the convergence of each of
-    the `examples` is drawn. Missing folders are made. Raises KeyError when the summary lacks a part, and
-    OSError when the file cannot be written.
+    the `examples` is drawn. Of a batch that has not ended, the summary's `progress` says how far it has come (`state`,
+    `running` or `interrupted`; `ended` of `planned` trials; `at`, when); `damaged` lists what is wrong with records
+    that cannot be believed. Missing folders are made. Raises KeyError when the summary lacks a part, and OSError when
+    the file cannot be written.
     """
     path = Path(path)
     page = _page(summary, trials, examples).encode("utf-8", "backslashreplace")
@@ -56,27 +61,65 @@ def _page(summary: Row, trials: Sequence[Row], examples: Sequence[Run]) -> str:
     origins = (f"<dt>{_esc(k)}</dt><dd><code>{_esc(v)}</code></dd>" for k, v in summary["provenance"].items())
     body = [
         f"<h1>{_esc(summary['batch'])}</h1><p class='question'>{_esc(summary['question'])}</p>",
+        _unfinished(summary.get("progress"), summary["provenance"]),
+        _damaged(summary.get("damaged", ())),
         _could_not_run(rows, trials, summary.get("problems", ())),
         SIMULATED if any(row["model"].startswith("simulated:") for row in rows) else "",
         _section("Claims", *map(_claim, summary["claims"])),
         _section(
             "Arms", _table((*_who(rows), *ARMS), map(_arm, rows)), _figure(arms_figure(rows), INTERVALS)
         ),
-        *(_groups(groups, key) for key in ("people", "perturb")),
+        _pairs(trials),
+        *(_groups(groups, key) for key in _split_by(rows, groups)),
         _failures(rows),
         _section("Convergence", *map(_run, examples)),
         _trials(trials),
         _section("Provenance", f"<dl>{''.join(origins)}</dl>"),
     ]
-    plotly_js = get_plotlyjs()
-    digests = (b64encode(sha256(js.encode()).digest()).decode() for js in (plotly_js, JS))
+    plotly, script = get_plotlyjs(), _file("report.js")
+    digests = (b64encode(sha256(js.encode()).digest()).decode() for js in (plotly, script))
     return PAGE.format(
         allowed=" ".join(f"'sha256-{digest}'" for digest in digests),
         title=_esc(summary["batch"]),
-        css=CSS,
+        css=_file("report.css"),
         body="\n".join(body),
-        scripts=f"<script>{plotly_js}</script><script>{JS}</script>",
+        plotly=plotly,
+        script=script,
     )
+
+
+def _file(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")
+
+
+def _unfinished(progress: Row | None, provenance: Row) -> str:
+    """A box that says how far the batch had come when this was written; nothing when it had ended."""
+    if progress is None:
+        return ""
+    if progress["state"] == "running":
+        look, head = "running", "This batch is still running."
+        then = "<code>loopkit report</code> with its folder writes this page again."
+    else:
+        look, head = "errors", "This batch was interrupted."
+        then = f"The same command goes on with it: <code>{_esc(provenance['command'])}</code>"
+    return f"""<aside class="{look}"><strong>{head}</strong> {progress["ended"]:,} of {progress["planned"]:,} trials
+        had ended at {_esc(progress["at"])}; all numbers and verdicts below are of those. {then}</aside>"""
+
+
+def _damaged(problems: Sequence[str]) -> str:
+    """A box with the records that cannot be believed; nothing when all can."""
+    if not problems:
+        return ""
+    words = "1 record is damaged" if len(problems) == 1 else f"{len(problems):,} records are damaged"
+    return f"""<aside class="errors"><strong>{words}.</strong> What they held counts nowhere
+        below.{_list(problems)}</aside>"""
+
+
+def _list(lines: Sequence[str]) -> str:
+    """The first lines as a list, and how many more there are."""
+    more = len(lines) - NAMED
+    items = [*map(_esc, lines[:NAMED]), *([f"and {more:,} more"] if more > 0 else [])]
+    return f"<ul>{''.join(f'<li>{item}</li>' for item in items)}</ul>"
 
 
 def _could_not_run(rows: Sequence[Row], trials: Sequence[Row], problems: Sequence[str]) -> str:
@@ -89,21 +132,22 @@ def _could_not_run(rows: Sequence[Row], trials: Sequence[Row], problems: Sequenc
     count = max(sum(row["errors"] for row in rows), sum(map(len, reasons.values())))
     if not count:
         return _incomplete(problems)
-    items = (
-        f"<li>{_esc(reason)} <small>{len(runs)} × ({_esc(', '.join(runs))})</small></li>"
-        for reason, runs in reasons.items()
-    )
-    words = "1 trial" if count == 1 else f"{count} trials"
+    often = sorted(reasons.items(), key=lambda item: -len(item[1]))
+    words = "1 trial" if count == 1 else f"{count:,} trials"
     return f"""<aside class="errors"><strong>{words} could not run.</strong> What did not run says nothing
-        about a model and is not part of any n below.<ul>{"".join(items)}</ul></aside>"""
+        about a model and is not part of any n below.{_list([_reason(*item) for item in often])}</aside>"""
+
+
+def _reason(reason: str, runs: Sequence[str]) -> str:
+    more = f", and {len(runs) - NAMED:,} more" if len(runs) > NAMED else ""
+    return f"{reason} – {len(runs):,} × ({', '.join(runs[:NAMED])}{more})"
 
 
 def _incomplete(problems: Sequence[str]) -> str:
     """A box with the notebooks that did not come to their end; nothing when all did."""
     if not problems:
         return ""
-    items = "".join(f"<li>{_esc(problem)}</li>" for problem in problems)
-    return f"""<aside class="errors"><strong>This batch is not complete.</strong><ul>{items}</ul></aside>"""
+    return f"""<aside class="errors"><strong>This batch is not complete.</strong>{_list(problems)}</aside>"""
 
 
 def _claim(claim: Row) -> str:
@@ -111,6 +155,8 @@ def _claim(claim: Row) -> str:
     numbers = [] if claim["effect"] is None else [f"effect {claim['effect']:+.3g}"]
     if (p := claim["p"]) is not None:
         numbers.append("p < 0.001" if p < 0.001 else f"p = {p:.3f}")
+    if (models := claim.get("models")) and all(model.startswith("simulated:") for model in models):
+        numbers.append("simulated")
     return f"""<article class="claim {kind}"><p class="badge">{mark} {_esc(claim["verdict"])}</p>
         <div><p class="says">{_esc(claim["says"])}</p><p>{_esc(claim["explained"])}</p>
         <p class="numbers">{_esc(" · ".join([*numbers, claim["id"]]))}</p></div></article>"""
@@ -128,6 +174,19 @@ def _arm(row: Row) -> dict[str, Any]:
     interval = None if low is None else f"{low:.1%} – {high:.1%}"
     derived = {"95% interval": interval, "failed": failed, "could not run": row["errors"]}
     return {**row, **derived, "model": model_label(row["model"])}
+
+
+def _split_by(rows: Sequence[Row], groups: Sequence[Row]) -> list[str]:
+    """The parameters by which the batch file has its groups split."""
+    return [key for key in groups[0] if key not in rows[0]] if rows and groups else []
+
+
+def _pairs(trials: Sequence[Row]) -> str:
+    """Each two arms on the same items; nothing where no two tried the same."""
+    pairs = pairs_info([row for row in trials if row.get("result") and {"arm", "model"} <= row.keys()])
+    if not any(pair.paired for pair in pairs):
+        return ""
+    return _section("The same items", _figure(pairs_figure(pairs), PAIRED))
 
 
 def _groups(groups: Sequence[Row], key: str) -> str:
@@ -156,19 +215,13 @@ def _run(run: Run) -> str:
 
 
 def _trials(trials: Sequence[Row]) -> str:
-    order = {result: rank for rank, result in enumerate(RESULTS)}
-    ordered = sorted(trials, key=lambda trial: order.get(trial.get("result"), -1))
-    shown = [{**trial, "result": RESULTS.get(trial.get("result"), trial.get("result"))} for trial in ordered]
-    counts = Counter(str(trial["result"]) for trial in shown)
-    words = ", ".join(f"{count} {result}" for result, count in counts.items())
-    left = f"The first {SHOWN} are listed. " if len(trials) > SHOWN else ""
+    counts = Counter(shown(RESULTS.get(trial.get("result"), trial.get("result"))) for trial in trials)
+    known = [result for result in RESULTS.values() if result in counts]
+    others = [result for result in counts if result not in known]
+    words = [f"{counts[result]:,} {result}" for result in (*others, *known)]
+    data = _inert(json.dumps(trials_info(trials), ensure_ascii=False, separators=(",", ":")))
     return _section(
-        "Trials",
-        f"""<details id="trials"><summary>{len(trials)} trials: {_esc(words)}</summary>
-        <p>{left}<label>Filter <input type="search" id="filter" placeholder="wrong reasoning"></label>
-        <output id="count" for="filter"></output></p>""",
-        _table(TRIALS, shown[:SHOWN]),
-        "</details>",
+        "Trials", TRIALS.format(count=f"{len(trials):,}", words=_esc(", ".join(words)), data=data)
     )
 
 
@@ -180,26 +233,25 @@ def _section(title: str, *parts: str) -> str:
 def _table(columns: Sequence[str], rows: Iterable[Row]) -> str:
     """The keys `columns` of each row, escaped; what is missing is a dash."""
     looks = [" class='num'" if key in FORMATS or key.startswith("failed: ") else "" for key in columns]
-    titles = [key if key == "n" else key[0].upper() + key[1:].replace("_", " ") for key in columns]
-    head = "".join(f"<th{look}>{_esc(title)}</th>" for look, title in zip(looks, titles, strict=True))
+    head = "".join(f"<th{look}>{_esc(title(key))}</th>" for look, key in zip(looks, columns, strict=True))
     lines = []
     for row in rows:
-        cells = [_cell(row.get(key), FORMATS.get(key, "")) for key in columns]
+        cells = [shown(row.get(key), FORMATS.get(key, "")) for key in columns]
         wraps = [" class='long'" if len(cell) > 40 else look for look, cell in zip(looks, cells, strict=True)]
         lines.append("".join(f"<td{look}>{_esc(cell)}</td>" for look, cell in zip(wraps, cells, strict=True)))
     body = "".join(f"<tr>{line}</tr>" for line in lines)
     return f"<div class='wide'><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
 
 
-def _cell(value: Any, spec: str) -> str:
-    text = format(value, spec) if isinstance(value, int | float) else "–" if value is None else str(value)
-    return text if len(text) <= 300 else text[:299] + "…"
-
-
 def _figure(figure: go.Figure, caption: str) -> str:
-    data = str(figure.to_json(engine="json")).replace("<", "\\u003c")
+    data = _inert(str(figure.to_json(engine="json")))
     plot = f"<div class='plot'></div><script type='application/json'>{data}</script>"
     return f"<figure>{plot}<figcaption>{_esc(caption)}</figcaption></figure>"
+
+
+def _inert(data: str) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return data.replace("<", "\\u003c")
 
 
 def _esc(value: object) -> str:
@@ -210,72 +262,13 @@ INTERVALS = "Accuracy with 95% Wilson intervals; open symbols are simulated mode
 SIMULATED = """<aside class="simulated"><strong>Simulated.</strong> Some results come from simulated models,
 labelled (simulated). They show how the experiment behaves, not what a language model can do.</aside>"""
 
-JS = """
-for (const plot of document.querySelectorAll(".plot")) {
-  const {data, layout} = JSON.parse(plot.nextElementSibling.textContent);
-  Plotly.newPlot(plot, data, layout, {responsive: true, displayModeBar: false});
-  addEventListener("beforeprint", () => Plotly.relayout(plot, {width: 660}));
-  addEventListener("afterprint", () => Plotly.relayout(plot, {width: null, autosize: true}));
-}
-const filter = document.querySelector("#filter"), count = document.querySelector("#count");
-const rows = [...document.querySelectorAll("#trials tbody tr")];
-filter.addEventListener("input", () => {
-  const words = filter.value.toLowerCase().split(/\\s+/);
-  for (const row of rows) row.hidden = !words.every(word => row.textContent.toLowerCase().includes(word));
-  count.value = `${rows.filter(row => !row.hidden).length} of ${rows.length}`;
-});
-"""
-
-CSS = """
-:root { color-scheme: light dark; --ink: #1c1c1a; --soft: #62625c; --rule: #dcdcd6; --page: #fdfdfb;
-  --red: #b34700; --tint: #fbeee6; --text: Charter, "Iowan Old Style", Palatino, Georgia, serif;
-  --data: system-ui, sans-serif }
-@media screen and (prefers-color-scheme: dark) {
-  :root { --ink: #e6e6e0; --soft: #a2a29a; --rule: #3a3a36; --page: #161614;
-    --red: #f0884a; --tint: #2c1d13 } }
-* { box-sizing: border-box }
-body { margin: 0 auto; max-width: 60rem; padding: 3rem 1.25rem 4rem; background: var(--page);
-  color: var(--ink); font: 1.0625rem/1.55 var(--text); overflow-wrap: anywhere }
-h1 { font-size: 2rem; line-height: 1.2; font-weight: 600; margin: 0 0 .5rem }
-h2 { font-size: 1.25rem; font-weight: 600; margin: 3rem 0 1rem; padding-top: .75rem; break-after: avoid;
-  border-top: 1px solid var(--rule) }
-p { margin: 0 0 .6rem; max-width: 42rem }
-.question { font-size: 1.25rem; font-style: italic; color: var(--soft) }
-aside { margin: 1.5rem 0; padding: .8rem 1rem; border-left: 4px solid var(--soft); background: var(--rule) }
-aside.simulated { background: none; border: 1px dashed var(--soft) }
-aside.errors { border: 1px solid var(--red); border-left-width: 4px; background: var(--tint) }
-aside ul { margin: .5rem 0 0; padding-left: 1.2rem }
-.claim { display: grid; grid-template-columns: 9.5rem 1fr; gap: .5rem 1.5rem; margin: 0 0 1.5rem;
-  break-inside: avoid }
-.badge { justify-self: start; align-self: start; padding: .1rem .6rem; border: 1.5px solid;
-  border-radius: 3px; font: 600 .85rem/1.5 var(--data); white-space: nowrap; print-color-adjust: exact }
-.yes .badge { background: #00734f; border-color: #00734f; color: #fff }
-.no .badge { background: #b34700; border-color: #b34700; color: #fff }
-.open .badge { color: var(--soft) }
-.says { font-weight: 600 }
-.numbers, small, figcaption, summary, label, output { font: .85rem/1.5 var(--data); color: var(--soft) }
-.wide { overflow-x: auto; margin: 0 0 1rem }
-table { border-collapse: collapse; min-width: 100%; font: .85rem/1.4 var(--data);
-  font-variant-numeric: tabular-nums; overflow-wrap: normal }
-th, td { padding: .4rem .5rem; text-align: left; vertical-align: top; border-bottom: 1px solid var(--rule) }
-th:first-child, td:first-child { padding-left: 0 }
-td { white-space: nowrap }
-.long { white-space: normal; min-width: 20rem }
-th { border-bottom: 1.5px solid var(--ink); font-weight: 600; vertical-align: bottom }
-.num { text-align: right }
-figure { margin: 1rem 0; break-inside: avoid }
-figcaption { margin-top: .25rem }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: .3rem 1.5rem; font-size: .9rem }
-dd { margin: 0 } code { font-size: .85rem; white-space: pre-wrap }
-summary { cursor: pointer; margin-bottom: 1rem }
-input { font: inherit; padding: .3rem .5rem; width: 14rem; max-width: 100%; border: 1px solid var(--soft);
-  border-radius: 3px; background: none; color: var(--ink) }
-@media (max-width: 40rem) { body { padding-top: 1.5rem } .claim, dl { grid-template-columns: 1fr; gap: 0 }
-  dd { margin-bottom: .6rem } }
-@media print { :root { color-scheme: light } body { max-width: none; padding: 0; font-size: 10pt }
-  .wide { overflow: visible } table { font-size: 7pt } td { white-space: normal }
-  th, td { padding: .2rem .3rem } .long { min-width: 0 } h2 { margin-top: 1.5rem } }
-"""
+TRIALS = """<details id="trials"><summary>{count} trials: {words}</summary>
+<p class="tools"><span id="choices"></span><label>Filter <input type="search" id="filter" placeholder="item, kind, words"></label>
+<output id="count" for="filter"></output></p>
+<div class="wide"><table><thead></thead><tbody></tbody></table></div>
+<p class="tools" id="pages"><button type="button" id="back">← before</button> <output id="page"></output>
+<button type="button" id="on">after →</button></p>
+</details><script type="application/json" id="trials-data">{data}</script>"""
 
 PAGE = """<!doctype html>
 <html lang="en">
@@ -289,7 +282,8 @@ PAGE = """<!doctype html>
 </head>
 <body>
 {body}
-{scripts}
+<script type="text/plain" id="plotly">{plotly}</script>
+<script>{script}</script>
 </body>
 </html>
 """

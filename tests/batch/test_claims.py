@@ -187,7 +187,7 @@ def test_other_arms_do_not_count():
 
 def test_what_the_claim_says_is_passed_on():
     found = adjudicate(claim(at_least=0.5), [])
-    assert set(found) == {"id", "says", "verdict", "p", "effect", "explained"}
+    assert set(found) == {"id", "says", "verdict", "n", "p", "effect", "explained", "models"}
     assert (found["id"], found["says"]) == ("first", "It works.")
 
 
@@ -208,3 +208,21 @@ def test_swapping_the_arms_mirrors_the_finding(pairs, p_below, rng: random.Rando
     assert other["p"] == one["p"]
     if one["effect"] is not None:
         assert other["effect"] == pytest.approx(-one["effect"])
+
+
+def test_n_counts_what_the_verdict_rests_on():
+    ours, theirs = rows("ours", "ccwfe"), rows("theirs", "cwe", model="other")
+    assert adjudicate(claim(at_least=0.5), ours + theirs)["n"] == 4
+    assert adjudicate(claim(over="theirs"), ours + theirs)["n"] == 2, "pairs both of which ran"
+    assert adjudicate(claim(at_least=0.5, where={"model": "none"}), ours)["n"] == 0
+    assert adjudicate(claim(over="nobody"), ours)["n"] == 0
+
+
+def test_models_are_those_of_the_arm_that_the_claim_is_about():
+    random = {"model": "simulated:random"}
+    trials = rows("ours", "cw") + rows("ours", "cw", **random) + rows("theirs", "c", model="x")
+    assert adjudicate(claim(at_least=0.5), trials)["models"] == ["m", "simulated:random"]
+    assert adjudicate(claim(at_least=0.5, where=random), trials)["models"] == ["simulated:random"]
+    over = {"over": "theirs", "over_where": {"model": "x"}}
+    assert adjudicate(claim(where=random, **over), trials)["models"] == ["simulated:random"]
+    assert adjudicate(claim(at_least=0.5), [])["models"] == []

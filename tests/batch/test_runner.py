@@ -6,13 +6,13 @@ Processes are slow to start, so each situation is set up once and looked at by s
 import contextlib
 import json
 import os
+import random
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
@@ -21,8 +21,7 @@ import nbformat
 import pytest
 import yaml
 
-from loopkit.batch import load_spec
-from loopkit.batch.spec import expand
+from loopkit.batch import expand, load_spec, plan, rewrite_report
 from loopkit.store import Store, read_events
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02_constraint_solving.ipynb"
@@ -50,15 +49,17 @@ if seed == 4:
 if seed == 5:
     import asyncio
     await asyncio.sleep(120)
+if seed == 6:
+    grown = bytearray(1 << 50)
 """
 
 
-def notebook(path: Path, code: str) -> Path:
-    """A notebook with the parameters of the real one, and one more cell."""
+def notebook(path: Path, *code: str) -> Path:
+    """A notebook with the parameters of the real one, and more cells."""
     real = nbformat.read(NOTEBOOK, as_version=4)
     parameters = [cell for cell in real.cells if "parameters" in cell.metadata.get("tags", [])]
     made = nbformat.v4.new_notebook(metadata=real.metadata, cells=parameters)
-    made.cells.append(nbformat.v4.new_code_cell(code))
+    made.cells += map(nbformat.v4.new_code_cell, code)
     nbformat.write(made, path)
     return path
 
@@ -91,9 +92,7 @@ class Batch:
 
     def start(self, *arguments: str, script: bool = False, before: Sequence[str] = ()) -> subprocess.Popen:
         command = (
-            [str(Path(sys.executable).with_name("loopkit"))]
-            if script
-            else [sys.executable, "-m", "loopkit.cli"]
+            [str(Path(sys.executable).with_name("loopkit"))] if script else [sys.executable, "-m", "loopkit"]
         )
         return subprocess.Popen(
             [*before, *command, "batch", str(self.file), "--out", str(self.out), *arguments],
@@ -115,8 +114,8 @@ class Batch:
         return json.loads((self.out / "summary.json").read_text(encoding="utf-8"))
 
     def cells(self) -> list[dict]:
-        """The runner's own events about cells."""
-        return [event for event in read_events(self.out / "status.jsonl") if event["event"] == "cell"]
+        """The runner's own events about cells that ended."""
+        return self.events("cell")
 
     def settled(self) -> Counter:
         """How many runs settled each trial."""
@@ -138,14 +137,10 @@ class Batch:
                 pass
         return found
 
-    def workers(self) -> list[int]:
-        """Those among the processes that execute a notebook."""
-        found = []
-        for pid in self.processes():
-            with contextlib.suppress(OSError):
-                if b"loopkit.batch.worker" in Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0"):
-                    found.append(pid)
-        return found
+    def events(self, kind: str) -> list[dict]:
+        """The runner's own events of one kind, as long as there is a log."""
+        log = self.out / "status.jsonl"
+        return [event for event in read_events(log) if event["event"] == kind] if log.exists() else []
 
 
 def wait_until(condition, seconds: float = PATIENCE) -> float:
@@ -226,6 +221,17 @@ def test_the_report_is_written(done):
     assert "simulated" in page
 
 
+def test_the_log_keeps_the_verdicts_and_the_report_can_be_had_again(done):
+    batch, _ = done
+    [first, *_] = [event for event in read_events(batch.out / "status.jsonl") if event["event"] == "summary"]
+    told = {claim["id"]: (claim["verdict"], claim["n"]) for claim in batch.summary()["claims"]}
+    assert {claim["id"]: (claim["verdict"], claim["n"]) for claim in first["claims"]} == told
+    assert first["complete"] and first["n"] == 2 * PUZZLES
+    page = (batch.out / "report.html").read_bytes()
+    (batch.out / "report.html").unlink()
+    assert rewrite_report(batch.out).path.read_bytes() == page
+
+
 def test_executed_notebooks_have_outputs_and_no_error(done):
     files = sorted((done[0].out / "notebooks").glob("*.ipynb"))
     assert len(files) == 2
@@ -261,6 +267,7 @@ SIGNALS = {"SIGKILL": -signal.SIGKILL, "SIGTERM": 130, "SIGINT": 130}
 
 @dataclass
 class Interrupted:
+    signal: str
     batch: Batch
     code: int
     said: str
@@ -272,31 +279,31 @@ class Interrupted:
     again: subprocess.CompletedProcess
 
 
-@pytest.fixture(scope="module")
-def interrupted(tmp_path_factory):
-    """One batch for each signal, all at the same time: ended after a few trials, then run again."""
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param("SIGKILL", marks=pytest.mark.slow),
+        "SIGTERM",
+        pytest.param("SIGINT", marks=pytest.mark.slow),
+    ],
+)
+def interrupted(request, tmp_path_factory):
+    """A batch that was ended by a signal after a few trials, then run again."""
     if not Path("/proc/self/environ").exists():
         pytest.skip("needs /proc to see what is left of a batch")
     root = tmp_path_factory.mktemp("interrupted")
-    plain = notebook(root / "plain.ipynb", PLAIN)
-
-    def interrupt(name):
-        batch = Batch(root / name).write(notebook=plain)
-        process = batch.start()
-        wait_until(lambda: len(batch.settled()) >= 3 or process.poll() is not None)
-        process.send_signal(getattr(signal, name))
-        said = "".join(process.communicate(timeout=60))
-        gone = wait_until(lambda: not batch.processes(), 60)
-        kept = {run: batch.store.path(run).read_bytes() for run in batch.settled()}
-        return Interrupted(batch, process.returncode, said, kept, gone, batch.cells(), batch.run())
-
-    with ThreadPoolExecutor() as pool:
-        return dict(zip(SIGNALS, pool.map(interrupt, SIGNALS), strict=True))
+    batch = Batch(root / "batch").write(notebook=notebook(root / "plain.ipynb", PLAIN))
+    process = batch.start()
+    wait_until(lambda: len(batch.settled()) >= 3 or process.poll() is not None)
+    process.send_signal(getattr(signal, request.param))
+    said = "".join(process.communicate(timeout=60))
+    gone = wait_until(lambda: not batch.processes(), 60)
+    kept = {run: batch.store.path(run).read_bytes() for run in batch.settled()}
+    return Interrupted(request.param, batch, process.returncode, said, kept, gone, batch.cells(), batch.run())
 
 
-@pytest.mark.parametrize("name", SIGNALS)
-def test_an_ended_batch_leaves_no_process_behind(interrupted, name):
-    ended = interrupted[name]
+def test_an_ended_batch_leaves_no_process_behind(interrupted):
+    ended, name = interrupted, interrupted.signal
     assert ended.code == SIGNALS[name], ended.said
     assert ended.seconds_until_gone < 10
     assert 3 <= len(ended.before) < PUZZLES, "or it was not halfway"
@@ -306,17 +313,15 @@ def test_an_ended_batch_leaves_no_process_behind(interrupted, name):
         assert "Traceback" not in ended.said
 
 
-@pytest.mark.parametrize("name", SIGNALS)
-def test_an_ended_batch_goes_on_as_if_nothing_had_been(interrupted, done, name):
-    ended = interrupted[name]
+def test_an_ended_batch_goes_on_as_if_nothing_had_been(interrupted, done):
+    ended = interrupted
     assert ended.again.returncode == 0, ended.again.stderr
     undisturbed = [row for row in done[0].summary()["rows"] if row["model"] == "simulated:random"]
     assert without_seconds(ended.batch.summary()["rows"]) == without_seconds(undisturbed)
 
 
-@pytest.mark.parametrize("name", SIGNALS)
-def test_no_finished_trial_runs_twice(interrupted, name):
-    batch, before = interrupted[name].batch, interrupted[name].before
+def test_no_finished_trial_runs_twice(interrupted):
+    batch, before = interrupted.batch, interrupted.before
     (cell,) = expand(load_spec(batch.file))
     assert batch.settled() == dict.fromkeys(cell.keys, 1)
     assert {run: batch.store.path(run).read_bytes() for run in before} == before
@@ -326,19 +331,25 @@ def test_no_finished_trial_runs_twice(interrupted, name):
 DEAF = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
 
 
+@pytest.mark.parametrize("how", ["--cold", None], ids=["cold", "warm"])
+@pytest.mark.parametrize(
+    "delay", [0.1, pytest.param(3.0, marks=pytest.mark.slow)], ids=["at once", "a little later"]
+)
 @pytest.mark.parametrize(
     ("name", "before", "code"),
     [("SIGKILL", (), -signal.SIGKILL), ("SIGTERM", DEAF, 130)],
     ids=["killed", "terminated with Ctrl-C ignored"],
 )
-def test_a_batch_ended_as_its_first_worker_starts_leaves_no_process_behind(tmp_path, name, before, code):
+def test_a_batch_ended_as_its_first_notebook_starts_leaves_no_process_behind(
+    tmp_path, name, before, code, delay, how
+):
     if not Path("/proc/self/environ").exists():
         pytest.skip("needs /proc")
     slow = notebook(tmp_path / "slow.ipynb", "import time; time.sleep(120)")
     batch = Batch(tmp_path / "early").write(notebook=slow)
-    process = batch.start(before=before)
-    wait_until(lambda: batch.workers() or process.poll() is not None)
-    time.sleep(0.1)  # by now the worker has its job, and is still importing
+    process = batch.start(*([how] if how else []), before=before)
+    wait_until(lambda: batch.events("begin") or process.poll() is not None)
+    time.sleep(delay)
     process.send_signal(getattr(signal, name))
     try:
         said = "".join(process.communicate(timeout=30))
@@ -356,10 +367,13 @@ def test_a_batch_ended_as_its_first_worker_starts_leaves_no_process_behind(tmp_p
 
 @pytest.fixture(scope="module")
 def faulty(tmp_path_factory):
-    """Five cells that go wrong in as many ways, what the command said, and what another one said meanwhile."""
+    """Cells that go wrong, each in its way, what the command said, and what another one said meanwhile."""
     root = tmp_path_factory.mktemp("faulty")
     batch = Batch(root).write(
-        notebook=notebook(root / "faulty.ipynb", FAULTY), seed=[4, 5, 1, 2, 3], timeout=6
+        notebook=notebook(root / "faulty.ipynb", FAULTY),
+        seed=[4, 5, 1, 2, 3, 6],
+        timeout=4,
+        retries={"dead_kernel": 1},
     )
     process = batch.start("--workers", "2")
     wait_until(lambda: (batch.out / "status.jsonl").exists() and read_events(batch.out / "status.jsonl"))
@@ -374,16 +388,19 @@ def faulty(tmp_path_factory):
     ("seed", "status", "detail"),
     [
         (1, "failed", "ZeroDivisionError: by nought"),
-        (2, "dead_kernel", "died"),
-        (3, "dead_kernel", "died"),
-        (4, "timeout", "a cell took longer than 6 s"),
-        (5, "timeout", "a cell took longer than 6 s"),
+        (2, "dead_kernel", "died (exit code 3)"),
+        (3, "dead_kernel", "died (signal 9)"),
+        (4, "timeout", "a cell took longer than 4 s"),
+        (5, "timeout", "a cell took longer than 4 s"),
+        (6, "out_of_memory", "MemoryError"),
     ],
 )
 def test_a_notebook_that_goes_wrong_is_named_with_its_fault(faulty, seed, status, detail):
     batch, said, _ = faulty
-    (cell,) = [cell for cell in batch.cells() if cell["params"]["seed"] == seed]
-    assert cell["status"] == status
+    ended = [cell for cell in batch.cells() if cell["params"]["seed"] == seed]
+    assert [cell["attempt"] for cell in ended] == ([1, 2] if status == "dead_kernel" else [1])
+    assert {cell["status"] for cell in ended} == {status}
+    cell = ended[-1]
     assert detail in cell["detail"]
     flat = " ".join(said.stdout.split())
     assert f"COULD NOT RUN {cell['cell']}: notebook {status}: " in flat
@@ -392,10 +409,29 @@ def test_a_notebook_that_goes_wrong_is_named_with_its_fault(faulty, seed, status
     assert cell["cell"] in said.stderr, "said when it happens, too"
 
 
+@pytest.mark.slow
+def test_a_notebook_that_takes_too_long_as_a_whole_is_ended(tmp_path):
+    slow = notebook(tmp_path / "slow.ipynb", *["import time; time.sleep(0.5)"] * 60)
+    batch = Batch(tmp_path / "long").write(notebook=slow, notebook_timeout=5)
+    said = batch.run()
+    assert said.returncode == 1, said.stderr
+    (cell,) = batch.cells()
+    assert (cell["status"], cell["detail"]) == ("timeout", "the notebook took longer than 5 s")
+    assert 5 <= cell["seconds"] < 30
+    done = [
+        one
+        for one in nbformat.read(batch.out / "notebooks" / f"{cell['cell']}.ipynb", 4).cells
+        if one.get("execution_count")
+    ]
+    assert done, "what it had executed is kept"
+
+
 def test_what_went_wrong_shows_in_the_exit_code_and_not_in_a_traceback(faulty):
     batch, said, _ = faulty
     assert said.returncode == 1
-    assert len(batch.cells()) == 5, "one bad notebook does not keep the others from running"
+    assert len({cell["cell"] for cell in batch.cells()}) == 6, (
+        "one bad notebook does not keep the others from running"
+    )
     assert "Traceback" not in said.stderr
     assert batch.summary()["rows"] == []
     assert (batch.out / "report.html").exists()
@@ -446,3 +482,39 @@ def test_a_batch_that_is_not_complete_says_so_in_its_report(faulty):
     batch, _, _ = faulty
     page = (batch.out / "report.html").read_text(encoding="utf-8")
     assert "This batch is not complete." in page and "ZeroDivisionError: by nought" in page
+
+
+# --- killed again and again ----------------------------------------------------------------------------------
+
+KILLS = int(os.environ.get("LOOPKIT_KILLS", "3"))
+
+
+@pytest.mark.slow
+def test_a_batch_that_is_killed_at_any_moment_loses_nothing_and_runs_nothing_twice(tmp_path):
+    if not Path("/proc/self/environ").exists():
+        pytest.skip("needs /proc to see what is left of a batch")
+    dice = random.Random(5)
+    batch = Batch(tmp_path / "killed").write(
+        notebook=notebook(tmp_path / "plain.ipynb", PLAIN), seed=[1, 2, 3]
+    )
+    keys = [key for cell in expand(load_spec(batch.file)) for key in cell.keys]
+    kept: dict[str, bytes] = {}
+    for kill in range(KILLS):
+        process = batch.start()
+        goal = dice.randint(len(keys) * kill // KILLS, len(keys) * (kill + 1) // KILLS)
+        wait_until(lambda: batch.settled().total() >= goal or process.poll() is not None)  # noqa: B023 - waits here
+        time.sleep(dice.random() / 4)
+        process.kill()
+        process.communicate(timeout=60)
+        wait_until(lambda: not batch.processes(), 60)
+        assert all(batch.store.path(run).read_bytes() == log for run, log in kept.items())
+        kept = {run: batch.store.path(run).read_bytes() for run in batch.settled()}
+        done = {event["cell"] for event in batch.cells() if event["status"] == "done"}
+        for one in plan(expand(load_spec(batch.file)), load_spec(batch.file), batch.out):
+            assert (one.reason == "") == (one.cell.id in done)
+            assert one.missing == sum(key not in kept for key in one.cell.keys)
+    assert batch.run().returncode == 0
+    assert batch.settled() == dict.fromkeys(keys, 1)
+    assert all(batch.store.path(run).read_bytes() == log for run, log in kept.items())
+    ended = [event["cell"] for event in batch.cells()]
+    assert len(ended) == len(set(ended)) == 3

@@ -192,6 +192,42 @@ def test_the_notebook_is_found_beside_the_batch_file(cells, tmp_path):
     assert len(cells(batch(notebook="own.ipynb"))) == 2
 
 
+OWN = """\
+from pydantic import BaseModel
+from loopkit.batch import Trial
+class Params(BaseModel):
+    size: int
+def trials(params):
+    return [Trial(params=params.model_dump(), code="1", run=None, grade=None)]
+"""
+
+
+@pytest.fixture
+def own(tmp_path):
+    """A folder of one's own, on nobody's path: writes an experiment into it, and a notebook beside."""
+
+    def write(name):
+        package = tmp_path / "experiments" / name
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text(OWN)
+        (tmp_path / "notebooks").mkdir()
+        notebook(tmp_path / "notebooks" / "own.ipynb", "size = 1")
+        grid = [{"size": [1, 2]}]
+        return {"experiment": name, "notebook": "notebooks/own.ipynb", "question": "?", "grid": grid}
+
+    return write
+
+
+def test_an_experiment_beside_the_notebook_is_found(cells, own):
+    assert [cell.params for cell in cells(own("found_beside"))] == [{"size": 1}, {"size": 2}]
+    assert len(cells(batch())) == 2, "and so are ours"
+
+
+def test_of_two_experiments_of_one_name_neither_is_taken(cells, own, tmp_path):
+    with pytest.raises(SpecError, match=f"experiments.knights is .*: give {tmp_path}.*knights another name"):
+        cells(own("knights"))
+
+
 # Each is wrong in the grid, among the fixed values and as an override alike.
 BAD_VALUES = [
     ("cuont", 5, "unknown parameter 'cuont'.*count"),

@@ -1,16 +1,24 @@
 """Summaries: nothing is counted twice, nothing gets lost, and a trial counts by the attempt that settled it."""
 
+import os
 import time
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
 from loopkit.batch import BatchSpec, count_trials, summarise
-from loopkit.batch.summary import trial_rows
-from loopkit.store import Store
+from loopkit.batch.summary import settle, trial_rows
+from loopkit.store import Store, StoreError, read_events
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_waiting_for_the_disk():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
 
 
 def row(result="correct", kind=None, **params):
@@ -146,6 +154,63 @@ def test_trials_of_other_batches_in_the_folder_do_not_count(store):
     attempt(store, "k1", "correct")
     attempt(store, "k2", "wrong")
     assert settled(store, "k2", "k9") == {"k2": ("k2", "wrong")}
+
+
+ENDS = st.sampled_from([None, "correct", "wrong", "failed", "error"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(["k1", "k2", "k3"]), st.lists(ENDS, min_size=1, max_size=4)), st.data()
+)
+def test_whatever_was_attempted_the_index_counts_as_the_logs_do(tmp_path_factory, trials, data):
+    store = Store(tmp_path_factory.mktemp("store"))
+    made = dict.fromkeys(trials, 0)
+    for key in data.draw(st.permutations([key for key, ends in trials.items() for _ in ends])):
+        made[key] += 1
+        attempt(store, named(key, made[key]), trials[key][made[key] - 1], turns=made[key])
+        if data.draw(st.booleans()):
+            trial_rows(store, ["k1", "k2"])  # the index has some of them by now, as they are
+    expected = {}
+    for key, ends in trials.items():
+        settling = [number for number, end in enumerate(ends, 1) if end not in (None, "error")]
+        errors = [number for number, end in enumerate(ends, 1) if end == "error"]
+        if settling or errors:
+            expected[key] = named(key, settling[0] if settling else errors[-1])
+    indexed = trial_rows(store, trials)
+    assert {row["trial"]: row["run"] for row in indexed} == expected
+    assert trial_rows(store) == indexed, "all there are"
+    (store.folder / "index.sqlite").unlink()
+    assert trial_rows(store, trials) == indexed, "read from the logs"
+
+
+def named(key, number):
+    return key if number == 1 else f"{key}.{number}"
+
+
+def test_logs_are_read_once_and_those_of_other_trials_never(store, monkeypatch):
+    attempt(store, "k1", "error")
+    attempt(store, "k1.2", "correct")
+    attempt(store, "k2", "wrong")
+    read = []
+    monkeypatch.setattr("loopkit.index.read_events", lambda path: read.append(path.stem) or read_events(path))
+    for _ in range(3):
+        assert settled(store, "k1") == {"k1": ("k1.2", "correct")}
+    assert read == ["k1", "k1.2"]
+    attempt(store, "k3", "correct")
+    assert len(trial_rows(store)) == 3 and sorted(read) == ["k1", "k1.2", "k2", "k3"]
+
+
+def test_a_damaged_log_is_no_result(store):
+    attempt(store, "k1", "correct")
+    attempt(store, "k2", "wrong")
+    path = store.path("k2")
+    path.write_bytes(path.read_bytes().replace(b'"wrong"', b'"right"'))
+    assert settled(store, "k1") == {"k1": ("k1", "correct")}, "those of other trials are not looked at"
+    with pytest.raises(StoreError, match="k2.jsonl, line 4"):
+        trial_rows(store, ["k1", "k2"])
+    rows = settle(store.rows(strict=False))
+    assert [row["trial"] for row in rows] == ["k1"]
 
 
 def test_the_summary_splits_groups_and_adjudicates_every_claim():

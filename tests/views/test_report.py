@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import json
 import re
 import shutil
 from html.parser import HTMLParser
@@ -62,6 +63,10 @@ class Page(HTMLParser):
         self.tags, self.scripts, self.text, self._open = [], [], "", ""
         self.feed(path.read_text("utf-8"))
 
+    @property
+    def data(self):
+        return [script for kind, script in self.scripts if kind == "application/json"]
+
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
         self._open = tag
@@ -76,6 +81,13 @@ class Page(HTMLParser):
             self.scripts[-1][1] += data
         elif self._open != "style":
             self.text += f" {data}"
+
+
+def table(page):
+    """The rows that the page's script would show, each a list of texts."""
+    [data] = [json.loads(script) for script in page.data if '"rows"' in script]
+    columns = [[c["texts"][at] for at in c["at"]] if "at" in c else c["texts"] for c in data["columns"]]
+    return [list(row) for row in zip(*columns, strict=True)]
 
 
 @pytest.fixture
@@ -125,6 +137,14 @@ def test_what_could_not_run_is_listed_with_its_reason_at_the_top(report):
     assert "trials could not run." not in report([trial()]).text
 
 
+def test_arms_that_tried_the_same_items_are_compared_on_them(report):
+    trials = [trial("correct"), trial("wrong", arm="reasoning"), {"result": "wrong"}, {}]
+    page = report(trials)
+    assert "The same items" in page.text and "McNemar" in page.text
+    assert any("right over left" in script for _, script in page.scripts)
+    assert "The same items" not in report(trials[:1]).text
+
+
 def test_simulated_models_are_labelled(report):
     assert "simulated" not in report().text.replace("open symbols are simulated models", "")
     page = report(rows=[row(model="simulated:random")], examples=[example(model="simulated:random")])
@@ -132,18 +152,63 @@ def test_simulated_models_are_labelled(report):
     assert "Run example-1, random (simulated)." in page.text and " random (simulated) " in page.text
 
 
-def test_wrong_and_failed_trials_come_first_and_the_list_is_bounded(report):
-    trials = [trial("correct", f"c{n}") for n in range(600)] + [trial("failed", "f1"), trial("wrong", "w1")]
-    text = report(trials).text
-    assert text.index("w1") < text.index("f1") < text.index(" c0 ") and "c599" not in text
-    assert "602 trials" in text and "600 ✓ correct" in text and "The first 500 are listed." in text
+def test_trials_are_counted_on_the_page_and_lie_in_it_as_data(report):
+    trials = [trial("correct", f"c{n}") for n in range(5000)] + [trial("failed", "f1"), trial("wrong", "w1")]
+    page = report(trials)
+    assert "5,002 trials: 1 ✗ wrong, 1 ! failed, 5,000 ✓ correct" in page.text
+    assert "c4999" not in page.text and page.text.count("clauses") < 10, "on demand"
+    rows = table(page)
+    assert len(rows) == 5002 and "w1" in rows[0] and "f1" in rows[1] and "c4999" in rows[-1]
+    small = sum(len(script) for script in page.data if '"rows"' in script)
+    assert small < 60 * len(trials), "bytes a trial"
 
 
 def test_trials_may_lack_keys_or_have_others(report):
     page = report(
         [{"result": "wrong", "surprise": {"a": 1}}, {}, trial("unheard of", tokens=1234, seconds="?")]
     )
-    assert "3 trials" in page.text and "1,234" in page.text and "unheard of" in page.text
+    assert "3 trials: " in page.text and "1 unheard of" in page.text and "1 –" in page.text
+    assert sorted(map(len, table(page))) == [7] * 3 and any("1,234" in row for row in table(page))
+
+
+def test_a_batch_that_has_not_ended_says_how_far_it_has_come(report):
+    progress = {"ended": 1234, "planned": 5000, "at": "2026-11-30T12:00:00+00:00"}
+    provenance = {"command": "loopkit batch <x>.yaml"}
+    running = report(progress=progress | {"state": "running"}, provenance=provenance).text
+    assert "This batch is still running." in running and "1,234 of 5,000 trials" in " ".join(running.split())
+    stopped = report(progress=progress | {"state": "interrupted"}, provenance=provenance).text
+    assert "This batch was interrupted." in stopped and stopped.count("loopkit batch <x>.yaml") == 2
+    assert stopped.index("was interrupted") < stopped.index("Claims")
+    assert "running" not in report().text and "interrupted" not in report().text
+
+
+def test_damaged_records_are_named_at_the_top(report):
+    text = report(damaged=[f"r{n}.jsonl, line 2 was changed" for n in range(1200)]).text
+    assert "1200 records are damaged." in text.replace(",", "") and "r9.jsonl" in text
+    assert "r10.jsonl" not in text and "and 1,190 more" in text
+    assert text.index("records are damaged") < text.index("Claims")
+
+
+def test_thousands_that_could_not_run_take_one_line_for_each_reason(report):
+    errors = [trial("error", f"kk-{n}", kind="ConnectError", detail="refused") for n in range(2000)]
+    text = report([*errors, trial("error", "other", kind="OSError", detail="full")]).text
+    assert "2,001 trials could not run." in text and "2,000 × (run-kk-0, " in text
+    assert "and 1,990 more" in text and "run-kk-1999" not in text
+    assert text.index("ConnectError") < text.index("OSError"), "the most common reason first"
+
+
+def test_groups_are_drawn_by_whatever_splits_them(report):
+    groups = [row(arm, split=split) for arm in ("clauses", "reasoning") for split in ("seen", "unseen")]
+    text = report(groups=groups).text
+    assert "Accuracy by split" in text and "Accuracy by people" not in text
+    assert "Accuracy by split" not in report(groups=[row(split="seen")]).text, "nothing to compare"
+
+
+def test_claims_about_simulated_models_are_labelled(report):
+    one, both = ["simulated:random"], ["embedded", "simulated:random"]
+    assert "· simulated · supported" in report(claims=[claim("supported", models=one)]).text
+    assert "· simulated · supported" not in report(claims=[claim("supported", models=both)]).text
+    assert "· simulated · supported" not in report(claims=[claim("supported", models=[])]).text
 
 
 def test_rows_without_results(report):
@@ -172,11 +237,12 @@ def test_hostile_text_stays_text(report):
         provenance={HOSTILE: HOSTILE},
     )
     assert {kind for kind, _ in page.scripts[:-2]} == {"application/json"}
-    assert [kind for kind, _ in page.scripts[-2:]] == [None, None]
+    assert [kind for kind, _ in page.scripts[-2:]] == ["text/plain", None]
     assert not any("title='owned'" in script for kind, script in page.scripts if kind is None)
-    assert not any("<" in script for kind, script in page.scripts if kind)
+    assert not any("<" in script for script in page.data)
     assert not any(tag == "img" or name.startswith("on") for tag, attrs in page.tags for name in attrs)
     assert page.text.count("document.title='owned'") > 10
+    assert sum(cell == HOSTILE for row in table(page) for cell in row) >= 4
 
 
 def test_nothing_is_loaded_and_only_its_own_scripts_may_run(report):
@@ -187,7 +253,7 @@ def test_nothing_is_loaded_and_only_its_own_scripts_may_run(report):
         attrs["content"] for tag, attrs in page.tags if attrs.get("http-equiv") == "Content-Security-Policy"
     ]
     assert "default-src 'none'" in policy and "script-src 'sha256-" in policy
-    own = [script for kind, script in page.scripts if kind is None]
+    own = [script for kind, script in page.scripts if kind != "application/json"]
     hashes = [base64.b64encode(hashlib.sha256(script.encode()).digest()).decode() for script in own]
     assert re.findall(r"'sha256-([^']+)'", policy) == hashes and "plotly.js v" in own[0]
 
@@ -205,38 +271,91 @@ def test_it_is_written_whole_or_not_at_all(tmp_path):
         write_report(tmp_path / "file" / "report.html", summary(), [])
 
 
-@pytest.mark.browser
-def test_in_a_browser_without_network(tmp_path):
+@pytest.fixture
+def browser():
+    """Opens a page in Chromium, offline; at the end nothing may have been complained about, or asked of the network."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
     chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if chromium is None:
         pytest.skip("no Chromium on the PATH")
-    trials = [trial("wrong", "kk-1"), trial("failed", "kk-2", detail=HOSTILE), trial("correct", "kk-3")]
-    path = write_report(tmp_path / "report.html", summary(), trials, examples=[example(HOSTILE)])
-    complaints, asked = [], []
+    complaints, asked, opened = [], [], []
     with sync_api.sync_playwright() as play:
         arguments = ["--headless", "--no-sandbox", "--disable-background-networking"]
         browser = play.chromium.launch(executable_path=chromium, args=arguments)
-        context = browser.new_context(offline=True, viewport={"width": 400, "height": 800})
-        page = context.new_page()
-        page.on("console", lambda message: complaints.append(message.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto(path.as_uri())
-        sync_api.expect(page.locator(".plot > .js-plotly-plot, .plot.js-plotly-plot")).to_have_count(3)
-        sync_api.expect(page.locator(".plot .main-svg .scatterlayer").first).to_be_visible()
-        sync_api.expect(page.get_by_text("✗ contradicted")).to_be_visible()
-        assert page.title() == "Knights"
-        assert page.evaluate("document.documentElement.scrollWidth") == 400, "the page scrolls sideways"
 
-        page.locator("#trials > summary").click()
-        rows = page.locator("#trials tbody tr:visible")
-        sync_api.expect(rows).to_have_count(3)
-        page.locator("#filter").fill("CLAUSES wrong")
-        sync_api.expect(rows).to_have_count(1)
-        sync_api.expect(page.locator("#count")).to_have_text("1 of 3")
-        page.locator("#filter").fill("")
-        sync_api.expect(rows).to_have_count(3)
+        def open_page(path, **context):
+            page = browser.new_context(offline=True, **context).new_page()
+            page.on("console", lambda message: complaints.append(message.text))
+            page.on("pageerror", lambda error: complaints.append(str(error)))
+            page.on("request", lambda request: asked.append(request.url))
+            opened.append(path.as_uri())
+            page.goto(path.as_uri())
+            return page, sync_api.expect
+
+        yield open_page
         browser.close()
     assert complaints == []
-    assert asked == [path.as_uri()]
+    assert asked == opened
+
+
+@pytest.mark.browser
+def test_in_a_browser_without_network(tmp_path, browser):
+    trials = [trial("wrong", "kk-1"), trial("failed", "kk-2", detail=HOSTILE), trial("correct", "kk-3")]
+    path = write_report(tmp_path / "report.html", summary(), trials, examples=[example(HOSTILE)])
+    page, expect = browser(path, viewport={"width": 400, "height": 800})
+    expect(page.locator(".plot > .js-plotly-plot, .plot.js-plotly-plot")).to_have_count(3)
+    expect(page.locator(".plot .main-svg .scatterlayer").first).to_be_visible()
+    expect(page.get_by_text("✗ contradicted")).to_be_visible()
+    assert page.title() == "Knights"
+    assert page.evaluate("document.documentElement.scrollWidth") == 400, "the page scrolls sideways"
+
+    assert page.locator("#trials tbody tr").count() == 0
+    page.locator("#trials > summary").click()
+    rows = page.locator("#trials tbody tr:visible")
+    expect(rows).to_have_count(3)
+    assert page.evaluate("document.documentElement.scrollWidth") == 400, "the page scrolls sideways"
+    shown = rows.nth(1).locator("td").all_text_contents()
+    assert HOSTILE.replace("\ud800", "�") in shown or HOSTILE in shown, "text stays text"
+    page.locator("#filter").fill("CLAUSES wrong")
+    expect(rows).to_have_count(1)
+    expect(page.locator("#count")).to_have_text("1 of 3")
+    page.locator("#filter").fill("")
+    expect(rows).to_have_count(3)
+
+
+@pytest.mark.browser
+def test_thousands_of_trials_are_chosen_and_turned_over_in_a_browser(tmp_path, browser):
+    results = ["correct"] * 9 + ["wrong"]
+    trials = [
+        trial(results[n % 10], f"kk-{n}", arm="clauses" if n % 2 else "reasoning", people=2 + n % 3)
+        for n in range(5000)
+    ]
+    path = write_report(tmp_path / "report.html", summary(), trials)
+    page, expect = browser(path)
+    page.locator("#trials > summary").click()
+    rows, count, where = page.locator("#trials tbody tr"), page.locator("#count"), page.locator("#page")
+    expect(rows).to_have_count(100)
+    expect(count).to_have_text("5,000 of 5,000")
+    expect(where).to_have_text("1 – 100")
+    expect(page.locator("#back")).to_be_disabled()
+    page.locator("#on").click()
+    expect(where).to_have_text("101 – 200")
+
+    page.get_by_label("Arm").select_option("clauses")
+    page.get_by_label("Result").select_option("✗ wrong")
+    expected = sum(t["arm"] == "clauses" and t["result"] == "wrong" for t in trials)
+    expect(count).to_have_text(f"{expected} of 5,000")
+    assert expected > 100
+    for _ in range((expected - 1) // 100):
+        page.locator("#on").click()
+    expect(page.locator("#on")).to_be_disabled()
+    expect(rows).to_have_count(expected % 100 or 100)
+
+    page.locator("#filter").fill("kk-19 ")
+    expect(rows).to_have_count(
+        sum("kk-19" in t["item"] and t["arm"] == "clauses" and t["result"] == "wrong" for t in trials)
+    )
+    expect(page.locator("#pages")).to_be_hidden()
+    page.locator("#filter").fill("no such item")
+    expect(rows).to_have_count(0)
+    expect(count).to_have_text("0 of 5,000")

@@ -13,7 +13,7 @@ import pytest
 
 from loopkit import Store, cli
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FACTORY = ROOT / "experiments" / "flows" / "factory.yaml"
 SCENARIOS = FACTORY.parent / "scenarios"
 
@@ -335,11 +335,21 @@ def test_a_fork_that_is_wrong_leaves_nothing_behind(capsys, here, arguments, sai
 # --- interrupted --------------------------------------------------------------------------------------------
 
 
+def heed_ctrl_c():
+    """What runs in the background of a script ignores Ctrl-C, and so do its children."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def started(here, *arguments):
     """A process in its folder, once its `sleep` step has begun."""
     program = Path(sys.executable).with_name("loopkit")
     process = subprocess.Popen(
-        [program, "flow", *arguments], cwd=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [program, "flow", *arguments],
+        cwd=here,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=heed_ctrl_c,
     )
     deadline = time.monotonic() + 60
     while not (here / "pids").exists() and process.poll() is None and time.monotonic() < deadline:
@@ -383,7 +393,7 @@ def test_functions_stand_beside_the_file_and_are_found_again_from_elsewhere(tmp_
     text = "flow: f\nsteps:\n  - {id: a, code: 'my_checks_beside:length', goto: b}\n  - {id: b, human: 'Well?', goto: done}\n"
     file.write_text(text)
     monkeypatch.chdir(tmp_path)
-    command = [sys.executable, "-m", "loopkit.cli", "flow"]
+    command = [sys.executable, "-m", "loopkit", "flow"]
 
     def run(*args, folder):
         return subprocess.run([*command, *args], cwd=folder, capture_output=True, text=True)

@@ -11,7 +11,7 @@ from loopkit import cli
 from loopkit.batch import runner
 from loopkit.store import StoreError
 
-NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "02_constraint_solving.ipynb"
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02_constraint_solving.ipynb"
 
 
 def run(capsys, *arguments):
@@ -96,7 +96,7 @@ def test_files_named_in_the_examples_exist(capsys):
         (["bacth"], "'bacth'.*batch"),
         (["batch"], "the following arguments are required: spec"),
         (["batch", "x.yaml", "--wrokers", "2"], "--wrokers"),
-        (["batch", "x.yaml", "--workers", "0"], "--workers must be >= 1, got 0"),
+        (["batch", "x.yaml", "--workers", "0"], "--workers: must be a number >= 1, got"),
         (["batch", "x.yaml", "--workers", "two"], "--workers.*'two'"),
     ],
 )
