@@ -17,10 +17,11 @@ _HOME = {
     "Threshold": "gates", "MaxIterations": "gates", "Stagnation": "gates", "Repetition": "gates",
     "Budget": "gates", "Cancel": "gates",
     "Usage": "usage", "spend": "usage", "metered": "usage",
+    "runs_df": "listing", "trials_df": "batch.records", "ledger_df": "batch.ledger",
     "Store": "store", "StoreError": "log", "RunTaken": "log", "Irreproducible": "journal",
     "accuracy": "metrics", "mcnemar": "metrics",
     "resolve": "models", "ask": "models",
-    "convergence_figure": "views",
+    "convergence_figure": "views", "explore": "views", "watch": "views", "compare": "views",
 }  # fmt: skip
 __all__ = ["__version__", *_HOME]
 

@@ -2,6 +2,9 @@
 
 `gate(history)` returns a `StopReason`, or None to go on. A gate with `bounds = True` is certain to open some
 day on its own; a loop must have one. Any function with this signature is a gate.
+
+Those here also say how near they are: `gate.nearness(history)` is 1 when they open and less before, from 0 up, or
+None where there is no telling.
 """
 
 import math
@@ -28,6 +31,18 @@ class Threshold:
             return None
         return StopReason(gate="Threshold", reason=f"score {history.best.score:g} reached {self.score:g}")
 
+    def nearness(self, history: Sequence[Iteration]) -> float | None:
+        """The best score as a part of the one asked for; None where that is no part of anything (`score` <= 0)."""
+        history = History.of(history)
+        if history.best is None:
+            return 0.0
+        if self(history):
+            return 1.0
+        if self.score <= 0:
+            return None
+        best = history.best.score
+        return max(best / self.score, 0.0) if history.direction == "maximise" else self.score / best
+
 
 @dataclass(frozen=True)
 class MaxIterations:
@@ -43,6 +58,10 @@ class MaxIterations:
         if len(history) < self.n:
             return None
         return StopReason(gate="MaxIterations", reason=f"{len(history)} of {self.n} iterations used")
+
+    def nearness(self, history: Sequence[Iteration]) -> float:
+        """The part of the turns that is used."""
+        return min(len(history) / self.n, 1.0)
 
 
 @dataclass(frozen=True)
@@ -60,14 +79,22 @@ class Stagnation:
         _check("Stagnation", "min_gain", self.min_gain, least=0)
 
     def __call__(self, history: Sequence[Iteration]) -> StopReason | None:
-        history = History.of(history)
-        if len(history) <= self.patience:
-            return None
-        before, now = history[: -self.patience].best, history.best
-        if now is not None and (before is None or history.gain(now.score, before.score) > self.min_gain):
+        if not self._stood_still(History.of(history), self.patience):
             return None
         reason = f"no gain above {self.min_gain:g} in the last {self.patience} iterations"
         return StopReason(gate="Stagnation", reason=reason)
+
+    def nearness(self, history: Sequence[Iteration]) -> float:
+        """The part of the patience that is used: how long ago the best score last gained more than `min_gain`."""
+        history = History.of(history)
+        turns = (turns for turns in range(self.patience, 0, -1) if self._stood_still(history, turns))
+        return next(turns, 0) / self.patience
+
+    def _stood_still(self, history: History, turns: int) -> bool:
+        if len(history) <= turns:
+            return False
+        before, now = history[:-turns].best, history.best
+        return now is None or (before is not None and history.gain(now.score, before.score) <= self.min_gain)
 
 
 @dataclass(frozen=True)
@@ -89,6 +116,10 @@ class Repetition:
             return None
         reason = f"iteration {len(history)} proposed what iteration {first} had"
         return StopReason(gate="Repetition", reason=reason)
+
+    def nearness(self, history: Sequence[Iteration]) -> float:
+        """How often the last candidate was there before, as a part of `times`."""
+        return min(History.of(history).same[0] / self.times, 1.0)
 
 
 @dataclass(frozen=True)
@@ -127,14 +158,25 @@ class Budget:
 
     def spent(self, usage: Usage, seconds: float) -> StopReason | None:
         """The same for totals that somebody else summed up: a flow, a supervisor."""
-        used = {"tokens": usage.tokens, "calls": usage.calls, "seconds": seconds, "cost": usage.cost}
-        for name, limit in vars(self).items():
-            if limit is not None and used[name] >= limit:
-                return StopReason(gate="Budget", reason=f"{used[name]:g} of {limit:g} {name} spent")
+        for name, used, limit in self._used(usage, seconds):
+            if used >= limit:
+                return StopReason(gate="Budget", reason=f"{used:g} of {limit:g} {name} spent")
         if self.cost is not None and usage.unpriced_calls:
             reason = f"{usage.unpriced_calls} calls have no known price: limit tokens= instead of cost="
             return StopReason(gate="Budget", reason=reason)
         return None
+
+    def nearness(self, history: Sequence[Iteration]) -> float:
+        """The part that is spent of the limit that is nearest to its end."""
+        history = History.of(history)
+        if self(history):
+            return 1.0
+        return max(used / limit for _, used, limit in self._used(history.usage, history.seconds))
+
+    def _used(self, usage: Usage, seconds: float) -> list[tuple[str, float, float]]:
+        """Each limit that is set: its name, what is used of it, the limit."""
+        used = {"tokens": usage.tokens, "calls": usage.calls, "seconds": seconds, "cost": usage.cost}
+        return [(name, used[name], limit) for name, limit in vars(self).items() if limit is not None]
 
 
 class Cancel:
@@ -151,6 +193,13 @@ class Cancel:
 
     def __call__(self, history: Sequence[Iteration]) -> StopReason | None:
         return StopReason(gate="Cancel", reason=self.reason) if self.reason is not None else None
+
+    def nearness(self, history: Sequence[Iteration]) -> float | None:
+        """None until somebody asks: nothing leads up to it."""
+        return None if self.reason is None else 1.0
+
+    def __repr__(self) -> str:
+        return "Cancel()"  # recorded among a run's gates: the same one after a restart
 
 
 def _check(gate: str, name: str, value: float, *, least: float = -math.inf, whole: bool = False) -> None:

@@ -67,8 +67,10 @@ class Loop:
         self.propose, self.execute, self.judge, self.gates = propose, execute, judge, tuple(gates)
         self.direction, self.noise_floor = direction, noise_floor
 
-    async def run(self, goal: Any = None, *, log: Log | None = None) -> Outcome:
+    async def run(self, goal: Any = None, *, log: Log | None = None, gates: Sequence[Gate] = ()) -> Outcome:
         """Run until a gate opens. With a `log` every phase is recorded, synced to disk after each iteration.
+
+        `gates` are asked in this run only, after the loop's own: `loopkit.Cancel`, a view that looks on.
 
         Over a log that was opened with `Store.resume` or `Store.fork` the run goes on where the record ends: no
         finished phase is done again, no answered model call asked again, and a `goal` of plain data may be left out.
@@ -80,7 +82,8 @@ class Loop:
         journal = Journal(log)
         goal = journal.goal(goal)
         settings = {"direction": self.direction, "noise_floor": self.noise_floor}
-        settings["gates"] = [repr(gate) for gate in self.gates]
+        gates = (*self.gates, *gates)
+        settings["gates"] = [repr(gate) for gate in gates]
         journal.note("goal", goal=goal, type=type_name(goal), **settings)
         journal.settings(**settings)
         history = History(direction=self.direction)
@@ -88,7 +91,7 @@ class Loop:
             turn = await self._turn(goal, history, journal)
             history = history.then(turn)
             # A gate that let the recorded run pass is not asked again: it may be another one now.
-            stop = self._stop(history, journal) if turn.number >= journal.iterations else None
+            stop = self._stop(gates, history, journal) if turn.number >= journal.iterations else None
             journal.note(
                 "iteration",
                 iteration=turn.number,
@@ -107,7 +110,7 @@ class Loop:
                 journal.note("stop", **asdict(stop[1]), best=best, resumable=resumable)
             journal.sync()
             if stop:
-                return Outcome(goal=goal, history=history, stopped_by=stop[1], gates=self.gates)
+                return Outcome(goal=goal, history=history, stopped_by=stop[1], gates=gates)
 
     async def _turn(self, goal: Any, history: History, journal: Journal) -> Iteration:
         number = len(history) + 1
@@ -166,11 +169,12 @@ class Loop:
         gain = history.gain(verdict.score, history.best.score)
         return Decision.KEEP if gain > 0 and gain >= self.noise_floor else Decision.DISCARD
 
-    def _stop(self, history: History, journal: Journal) -> tuple[Gate, StopReason] | None:
+    @staticmethod
+    def _stop(gates: Sequence[Gate], history: History, journal: Journal) -> tuple[Gate, StopReason] | None:
         """The first gate that opens, and its reason; of a run that had ended, the recorded one."""
         if (before := journal.recorded("stop")) is not None:
             return (), StopReason(gate=before["gate"], reason=before["reason"])
-        return next(((gate, stop) for gate in self.gates if (stop := gate(history))), None)
+        return next(((gate, stop) for gate in gates if (stop := gate(history))), None)
 
 
 async def _together(coroutines: Sequence[Coroutine[Any, Any, Iteration]]) -> list[Iteration]:

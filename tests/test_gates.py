@@ -173,11 +173,12 @@ def test_plain_lists_tuples_and_histories_are_judged_alike_at_any_length(history
 
 def test_cancel_opens_when_it_is_told_to_and_says_why():
     cancel = Cancel()
-    assert cancel([]) is None and cancel(History()) is None
+    assert cancel([]) is None and cancel(History()) is None and cancel.nearness([]) is None
     thread = threading.Thread(target=cancel.request)
     thread.start()
     thread.join()
     assert (cancel([]).gate, cancel([]).reason) == ("Cancel", "cancelled by the user")
+    assert cancel.nearness([]) == 1.0 and repr(cancel) == "Cancel()", "recorded alike by each process"
     cancel.request("by the stop button")
     assert cancel(History()).reason == "by the stop button"
     assert cancel.resumable and not any(getattr(gate, "resumable", False) for gate in GATES)
@@ -208,6 +209,45 @@ def test_a_gate_is_a_pure_function_of_the_history(history, gate):
 def test_what_has_opened_stays_open(history, gate):
     opens = [gate(history[:length]) is not None for length in range(len(history) + 1)]
     assert opens == sorted(opens)
+
+
+@settings(max_examples=100, deadline=None)
+@given(histories(), st.sampled_from([*GATES, Threshold(-0.5), Threshold(0.0)]), st.booleans())
+def test_a_gate_is_all_the_way_near_when_it_opens_and_only_then(history, gate, minimise):
+    history = mirrored(history) if minimise else History(history)
+    nearness = gate.nearness(history)
+    assert (nearness == 1.0) == (gate(history) is not None)
+    assert nearness is None or 0.0 <= nearness <= 1.0
+    assert nearness is not None or isinstance(gate, Threshold)
+
+
+@settings(max_examples=60, deadline=None)
+@given(histories(), st.integers(1, 5), st.sampled_from([0.0, 0.25]))
+def test_how_near_stagnation_is_counts_the_turns_since_the_last_gain(history, patience, min_gain):
+    still = 0
+    while still < min(patience, len(history) - 1):
+        before, now = top(history[: len(history) - still - 1]), top(history)
+        if now is not None and (before is None or now - before > min_gain):
+            break
+        still += 1
+    assert Stagnation(patience, min_gain).nearness(history) == still / patience
+
+
+def test_how_near_the_others_are():
+    def turn(number, score, **more):
+        made = {"decision": Decision.KEEP, "verdict": Verdict(score=score)}
+        return Iteration(number=number, candidate="a", **made | more)
+
+    usage = Usage(calls=2, input_tokens=10, cost=0.5)
+    rising = History([turn(1, 0.2), turn(2, 0.6, usage=usage, seconds=3.0)])
+    falling = History([turn(1, 120.0), turn(2, 80.0)], direction="minimise")
+    assert Threshold(0.8).nearness(rising) == pytest.approx(0.75)
+    assert Threshold(60).nearness(falling) == pytest.approx(0.75)
+    assert Threshold(0.8).nearness(History([turn(1, -3.0)])) == 0.0
+    assert Threshold(-1).nearness(History([turn(1, -3.0)])) is None, "no part of anything"
+    assert MaxIterations(8).nearness(rising) == 0.25
+    assert Repetition(4).nearness(rising) == 0.25
+    assert Budget(calls=8, tokens=20, seconds=30).nearness(rising) == 0.5, "the limit that is nearest"
 
 
 def test_only_what_ends_by_itself_bounds_a_loop():

@@ -338,6 +338,35 @@ def test_gates_are_tried_in_order_and_the_first_that_opens_is_named():
     assert play(1.0, gates=both[::-1]).stopped_by.gate == "MaxIterations"
 
 
+def test_gates_of_one_run_are_asked_after_the_loops_own_and_are_part_of_its_record(tmp_path):
+    cancel, seen = Cancel(), []
+
+    def look(history):
+        seen.append(len(history))
+        if len(history) == 2:
+            cancel.request("enough")
+
+    loop = Loop(
+        propose=lambda goal, history: len(history),
+        execute=lambda candidate: candidate,
+        judge=lambda candidate, observation: observation,
+        gates=[MaxIterations(4)],
+    )
+    store = Store(tmp_path)
+    with store.create("r") as log:
+        stopped = asyncio.run(loop.run(log=log, gates=[look, cancel]))
+    assert (stopped.stopped_by, stopped.gates) == (
+        StopReason(gate="Cancel", reason="enough"),
+        (*loop.gates, look, cancel),
+    )
+    assert store.run("r").status == "stopped" and store.run("r").first("goal")["gates"][-1] == "Cancel()"
+    with store.resume("r") as log:
+        assert asyncio.run(loop.run(log=log, gates=[look])).stopped_by.gate == "MaxIterations"
+    assert seen == [1, 2, 2, 3], (
+        "where its own gate opens no other is asked; after the cut its turn is asked again"
+    )
+
+
 @pytest.mark.parametrize("wrap", [lambda function: function, as_async])
 def test_plain_and_async_phases_do_the_same(wrap):
     outcome = play(0.1, RuntimeError("x"), 0.3, wrap=wrap)

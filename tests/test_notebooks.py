@@ -1,4 +1,4 @@
-"""Notebooks as they are committed: clean, parameterised, their parameters checked. Those that teach also run."""
+"""Notebooks as they are committed, or scaffolded: clean, parameterised, their parameters checked. Those that teach also run."""
 
 import ast
 import inspect
@@ -11,12 +11,30 @@ import pandas as pd
 import pytest
 from pydantic import ValidationError
 
+from loopkit.notebooks import check, experiments_beside
+from loopkit.scaffold import new_experiment
+
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
+NEW = Path("what `loopkit new` writes")
 
 
-@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
-def notebook(request):
-    return nbformat.read(request.param, as_version=4)
+@pytest.fixture(scope="module")
+def scaffolded(tmp_path_factory):
+    """A notebook fresh from `loopkit new experiment`; its experiment can be imported."""
+    written = new_experiment("brand_new", tmp_path_factory.mktemp("own"))
+    (path,) = [path for path in written if path.suffix == ".ipynb"]
+    experiments_beside(path)
+    return path
+
+
+@pytest.fixture(params=[*NOTEBOOKS, NEW], ids=lambda path: path.stem)
+def path(request):
+    return request.getfixturevalue("scaffolded") if request.param == NEW else request.param
+
+
+@pytest.fixture
+def notebook(path):
+    return nbformat.read(path, as_version=4)
 
 
 def code_cells(notebook):
@@ -51,18 +69,9 @@ def test_there_are_notebooks():
     assert NOTEBOOKS
 
 
-def test_is_valid(notebook):
-    nbformat.validate(notebook)
+def test_is_committed_as_if_never_run(path, notebook):
+    assert check(path) == []
     assert notebook.metadata.kernelspec.name == "python3"
-
-
-def test_is_committed_as_if_never_run(notebook):
-    for cell in code_cells(notebook):
-        assert cell.outputs == []
-        assert cell.execution_count is None
-        assert "execution" not in cell.metadata
-    assert "widgets" not in notebook.metadata
-    assert "papermill" not in notebook.metadata
 
 
 def test_parameters_are_plain_assignments_of_literals(notebook):
@@ -149,7 +158,10 @@ async def play(name, out, **given):
     return namespace
 
 
-@pytest.mark.parametrize(("name", "given"), [*SMALL.items(), *EXPERIMENTS.items()])
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [*SMALL.items(), *(pytest.param(*one, marks=pytest.mark.slow) for one in EXPERIMENTS.items())],
+)
 def test_runs_in_a_kernel_without_a_word_on_stderr(name, given, tmp_path):
     from loopkit.batch._papermill import papermill
 

@@ -24,6 +24,8 @@ LOWEST = {
         "metrics",
         "index",
         "store",
+        "listing",
+        "export",
         "assets",
     )
 }
@@ -91,7 +93,7 @@ def test_each_module_of_the_lowest_row_is_light(name):
     assert not loaded_by(f"import {name}") & HEAVY
 
 
-@pytest.mark.parametrize("module", [loopkit, import_module("loopkit.models"), import_module("loopkit.views"), import_module("loopkit.batch")], ids=lambda module: module.__name__)  # fmt: skip
+@pytest.mark.parametrize("module", [loopkit, import_module("loopkit.models"), import_module("loopkit.views"), import_module("loopkit.batch"), import_module("loopkit.notebooks")], ids=lambda module: module.__name__)  # fmt: skip
 def test_every_exported_name_resolves(module):
     assert len(set(module.__all__)) == len(module.__all__)
     for name in module.__all__:
@@ -107,7 +109,7 @@ def test_the_lowest_row_imports_nothing_above_it(name):
     assert not {other.partition(".")[0] for other in imported(name, at_import=True)} & HEAVY
 
 
-@pytest.mark.parametrize("room", ["models", "sandbox", "judges", "flow", "trajectory"])
+@pytest.mark.parametrize("room", ["models", "sandbox", "judges", "flow", "trajectory", "notebooks"])
 def test_the_middle_row_imports_neither_batches_nor_views(room):
     if not below(MODULES, f"loopkit.{room}"):
         pytest.skip(f"there is no loopkit.{room}")

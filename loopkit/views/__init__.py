@@ -1,4 +1,4 @@
-"""What people look at: figures, the report of a batch, a form to answer a run. Heavy things load when first used."""
+"""What people look at: figures, widgets, the report of a batch, a form to answer a run. Heavy things load when first used."""
 
 from importlib import import_module
 from typing import Any
@@ -10,6 +10,10 @@ _HOME = {
     "model_label": "figures",
     "write_report": "report",
     "answer_form": "answering",
+    "explore": "front",
+    "watch": "front",
+    "compare": "front",
+    "playground": "front",
 }
 __all__ = list(_HOME)
 
