@@ -30,7 +30,7 @@ test: $(READY) ## run the tests (TESTARGS="-k store -x" narrows them)
 	$(BIN)/pytest -n 2 --dist loadfile -m "not slow" tests $(TESTARGS)
 
 test-slow: $(READY) ## run the others: JupyterLab in a browser, a cluster, processes killed again and again
-	$(BIN)/pytest -m slow tests $(TESTARGS)
+	$(BIN)/pytest -n 2 --dist loadfile -m slow tests $(TESTARGS)
 
 lab: $(READY) ## open the notebooks in JupyterLab
 	$(BIN)/jupyter lab $(if $(filter 0,$(shell id -u)),--allow-root) notebooks # root is the usual user in a container

@@ -331,7 +331,7 @@ def test_no_finished_trial_runs_twice(interrupted):
 DEAF = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
 
 
-@pytest.mark.parametrize("how", ["--cold", None], ids=["cold", "warm"])
+@pytest.mark.parametrize("how", [pytest.param("--cold", marks=pytest.mark.slow), None], ids=["cold", "warm"])
 @pytest.mark.parametrize(
     "delay", [0.1, pytest.param(3.0, marks=pytest.mark.slow)], ids=["at once", "a little later"]
 )

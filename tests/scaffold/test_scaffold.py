@@ -33,6 +33,7 @@ def contents(folder):
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.slow
 def test_its_test_is_green(own):
     test = own / "tests" / "experiments" / f"test_{NAME}.py"
     done = run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(test), cwd=own.parent)
