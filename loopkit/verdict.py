@@ -49,12 +49,22 @@ class Verdict:
     """Score per dimension, where the judge has several."""
     evidence: Mapping[str, str] = field(default_factory=dict)
     """What each dimension's score rests on: a quote, a measurement."""
+    voids: Mapping[str, str] = field(default_factory=dict)
+    """Dimensions whose score was not accepted, and why: its evidence is not in the material, it was no number, ….
+    They count 0 in `score` and are not among `dimensions`."""
+    barred: str | None = None
+    """Why this candidate may not stop the loop, whatever its score: a veto, a broken guard, a judge that failed. It never
+    opens `Threshold`, and any candidate that is not barred is better."""
+    fallback: bool = False
+    """True when the judge itself failed and this verdict stands in for its own. A fallback is always barred."""
 
     def __post_init__(self) -> None:
         for name, value in {"score": self.score, **self.dimensions}.items():
             # numbers.Real takes numpy's scalars in.
             if not isinstance(value, Real) or not math.isfinite(value):
                 raise ValueError(f"a verdict's {name} must be a finite number, got {value!r}")
+        if self.fallback and not self.barred:
+            raise ValueError("a fallback verdict must be barred: say in `barred` what went wrong")
         object.__setattr__(self, "score", float(self.score))
         object.__setattr__(
             self, "dimensions", {name: float(value) for name, value in self.dimensions.items()}

@@ -1,0 +1,64 @@
+"""What is judged: the whole package, not only the part that comes first."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """A candidate as checks and judges see it: its main text, the files beside it, and what its writer was asked and says."""
+
+    main: str
+    """The text that is judged."""
+    name: str = "main.md"
+    """The name of the main file."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Text of the files beside it, by path relative to the main file."""
+    goal: str = ""
+    """What was asked for."""
+    plan: str = ""
+    """What the writer had been told to write."""
+    notes: str = ""
+    """What the writer says of it."""
+
+    @classmethod
+    def of(cls, candidate: Any) -> "Material":
+        """`candidate` as a Material: a Material, a text, or a mapping with the fields of one.
+
+        Raises TypeError for anything else, and for a mapping with fields that a Material has not.
+        """
+        if isinstance(candidate, Material):
+            return candidate
+        if isinstance(candidate, str):
+            return cls(main=candidate)
+        if isinstance(candidate, Mapping) and "main" in candidate:
+            return cls(**candidate)
+        raise TypeError(
+            f"cannot judge a {type(candidate).__name__}: give a Material, a text, or a mapping with `main`"
+        )
+
+    @classmethod
+    def read(cls, path: str | Path, **fields: Any) -> "Material":
+        """The file at `path`, and as `files` all other text files in its folder and below. `fields` are goal, plan, notes.
+
+        Files that are not UTF-8, hidden ones and those over 1 MB are left out. Raises OSError or UnicodeDecodeError when
+        the main file itself cannot be read.
+        """
+        path = Path(path)
+        files = {}
+        for other in sorted(path.parent.rglob("*")):
+            relative = other.relative_to(path.parent)
+            hidden = any(part.startswith(".") for part in relative.parts)
+            if other == path or hidden or not other.is_file() or other.stat().st_size > 1_000_000:
+                continue
+            try:
+                files[relative.as_posix()] = other.read_text(encoding="utf-8")
+            except UnicodeDecodeError:
+                continue
+        return cls(main=path.read_text(encoding="utf-8"), name=path.name, files=files, **fields)
+
+    def texts(self) -> dict[str, str]:
+        """All that may be quoted as evidence, by where it stands: the main text and the files."""
+        return {self.name: self.main, **self.files}
