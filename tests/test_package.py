@@ -22,6 +22,14 @@ LOWEST = {
         "loop",
         "gates",
         "metrics",
+        "metrics.checks",
+        "metrics.intervals",
+        "metrics.proportions",
+        "metrics.paired",
+        "metrics.repeated",
+        "metrics.agreement",
+        "metrics.multiple",
+        "metrics.power",
         "index",
         "store",
         "listing",
@@ -29,7 +37,17 @@ LOWEST = {
         "assets",
     )
 }
-HEAVY = {"pydantic_ai", "plotly", "IPython", "pandas", "scipy", "ipywidgets", "papermill", "xllamacpp"}
+HEAVY = {
+    "pydantic_ai",
+    "plotly",
+    "IPython",
+    "pandas",
+    "scipy",
+    "ipywidgets",
+    "papermill",
+    "statsmodels",
+    "xllamacpp",
+}
 
 
 def module_name(path):
