@@ -97,7 +97,7 @@ def loaded_by(code):
 
 @pytest.mark.parametrize(
     "code",
-    ["import loopkit", "from loopkit import *", "from loopkit import Loop, Threshold, Store, accuracy, metered"],
+    ["import loopkit", "import loopkit.judges", "from loopkit import *", "from loopkit import Loop, Threshold, Store, accuracy, metered"],
 )  # fmt: skip
 def test_importing_what_is_light_loads_nothing_heavy(code):
     heavy = HEAVY if "*" not in code else {"IPython", "papermill", "xllamacpp", "scipy"}
