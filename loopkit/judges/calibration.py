@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import TypeAdapter
 
 from loopkit.export import to_frame
+from loopkit.judges.fallback import Judge
 from loopkit.judges.fitness import Fitness, Measure
-from loopkit.judges.judging import PROBES, Judge, judge_all
+from loopkit.judges.judging import PROBES, judge_all
 from loopkit.judges.labelled import Labelled
 from loopkit.judges.measuring import cases, measured
 from loopkit.log import RunLog, encode
@@ -40,6 +41,8 @@ class Calibration:
     """One row per item, as `items_df` has them."""
     failures: Mapping[str, int]
     """How many judgements failed, by the kind of failure."""
+    first_failure: str | None
+    """What is known of the first judgement that failed."""
 
     @property
     def fit(self) -> bool:
@@ -103,7 +106,7 @@ class Calibration:
 
     def _failed(self) -> str:
         kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.failures.items()))
-        return f"failed judgements: {kinds}" if kinds else ""
+        return f"failed judgements: {kinds}. The first: {self.first_failure}" if kinds else ""
 
     def __str__(self) -> str:
         table = [HEADINGS, *self._rows()]
@@ -168,6 +171,7 @@ async def calibrate(
         judgements = await judge_all(
             judge, labelled, repeats=repeats, probes=probes, seed=seed, parallel=parallel, log=log, on_done=on_done
         )  # fmt: skip
+        failed = [one for one in judgements if one.failure]
         told = cases(labelled, judgements)
         calibration = Calibration(
             judge=name,
@@ -175,7 +179,8 @@ async def calibrate(
             repeats=repeats,
             measures=tuple(fitness.measure(*one) for one in measured(told, threshold).items()),
             items=tuple(case.row(threshold) for case in told),
-            failures=Counter(one.failure for one in judgements if one.failure),
+            failures=Counter(one.failure for one in failed),
+            first_failure=failed[0].detail if failed else None,
         )
         if log:
             log.append("calibration", **calibration.to_dict())
@@ -204,7 +209,7 @@ def _check(
 
 
 def _name(judge: Judge) -> str:
-    return getattr(judge, "name", None) or getattr(judge, "__name__", None) or type(judge).__name__
+    return getattr(judge, "model", None) or getattr(judge, "__name__", None) or type(judge).__name__
 
 
 def _open(store: Store, name: str, params: Mapping[str, Any]) -> RunLog:

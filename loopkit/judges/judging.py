@@ -2,21 +2,20 @@
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from inspect import isawaitable
-from typing import Any
 
 from pydantic import TypeAdapter
 
-from loopkit.judges.labelled import Labelled, truth
+from loopkit.judges.evidence import quote_problem
+from loopkit.judges.fallback import Judge
+from loopkit.judges.labelled import Labelled
 from loopkit.judges.material import Material
 from loopkit.judges.probes import injected, padded
+from loopkit.judges.rubric import truth
 from loopkit.log import RunLog, StoreError, encode
 from loopkit.verdict import Failure, Verdict
-
-Judge = Callable[..., Any]
-"""`judge(candidate, observation=None)` gives a Verdict or a number, or an awaitable of one."""
 
 PROBES = ("position", "verbosity", "injection")
 """What can be done to an item to see whether its score changes."""
@@ -37,9 +36,16 @@ class Judgement:
     error: str | None = None
     """The kind of a `Failure`, or the type of any other exception."""
     detail: str | None = None
-    """What the exception said."""
+    """What the exception said, or why the verdict is a fallback."""
     typed: bool = False
     """Whether the error was a `Failure`: a finding about the judge, while other exceptions are ours or the network's."""
+    quotes: Mapping[str, bool] = field(default_factory=dict)
+    """By dimension, whether the quote that its score rests on stands in the material."""
+
+    @property
+    def settled(self) -> bool:
+        """Whether asking again would be asking twice. A fallback may be the network's doing, as other exceptions are."""
+        return self.typed if self.verdict is None else not self.verdict.fallback
 
     @property
     def failure(self) -> str | None:
@@ -59,13 +65,6 @@ class Judgement:
 _JUDGEMENT = TypeAdapter(Judgement)
 
 
-async def judged(judge: Judge, candidate: Any) -> Verdict:
-    """The verdict of `judge`, whichever kind of judge it is; a number is a verdict without feedback."""
-    verdict = judge(candidate)
-    verdict = await verdict if isawaitable(verdict) else verdict
-    return verdict if isinstance(verdict, Verdict) else Verdict(score=verdict)
-
-
 async def judge_all(
     judge: Judge,
     items: Sequence[Labelled],
@@ -79,7 +78,7 @@ async def judge_all(
 ) -> list[Judgement]:
     """Each item `repeats` times as it is, then once under each probe: all judgements, by item.
 
-    What `log` holds already is not asked again, except where an exception that is no `Failure` was raised.
+    What `log` holds already is not asked again, if it is `settled`.
     """
     settled = _on_record(log)
     rounds = [(None, repeat) for repeat in range(repeats)]
@@ -118,9 +117,11 @@ async def judge_all(
 def _on_record(log: RunLog | None) -> dict[str, Judgement]:
     found = {}
     for event in log.past if log else ():
-        if event["event"] == "judgement" and (event["typed"] or not event["error"]):
+        if event["event"] == "judgement":
             fields = {name: event[name] for name in Judgement.__dataclass_fields__}
-            found[event["key"]] = _JUDGEMENT.validate_python(fields)
+            judgement = _JUDGEMENT.validate_python(fields)
+            if judgement.settled:
+                found[event["key"]] = judgement
     return found
 
 
@@ -140,15 +141,27 @@ async def _judgement(
     judge: Judge, item: Labelled, material: Material, probe: str | None, repeat: int
 ) -> Judgement:
     verdict, said = None, {}
-    token = truth.set(item)
+    token = truth.set(item.scores or None)
     try:
-        verdict = await judged(judge, material)
+        verdict = judge(material, None)
+        verdict = await verdict if isawaitable(verdict) else verdict
+        verdict = verdict if isinstance(verdict, Verdict) else Verdict(score=verdict)
+        said = {"detail": verdict.barred if verdict.fallback else None, "quotes": _quotes(verdict, material)}
     except StoreError:
         raise  # the record itself cannot be written: nothing more can be promised
     except Failure as failure:
         said = {"error": failure.kind, "detail": failure.detail, "typed": True}
     except Exception as error:
-        said = {"error": type(error).__name__, "detail": str(error)}
+        verdict, said = None, {"error": type(error).__name__, "detail": str(error)}
     finally:
         truth.reset(token)
     return Judgement(item=item.id, probe=probe, repeat=repeat, verdict=verdict, **said)
+
+
+def _quotes(verdict: Verdict, material: Material) -> dict[str, bool]:
+    found = {
+        name: quote_problem(text, material) is None
+        for name, text in verdict.evidence.items()
+        if name in verdict.dimensions and name != "checks"  # what `Hybrid` says there is no quote
+    }
+    return found | {name: False for name, reason in verdict.voids.items() if reason.startswith("quote")}

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated
 
@@ -86,10 +85,6 @@ class Labelled(BaseModel):
             plan=self.plan,
             notes=self.notes,
         )
-
-
-truth: ContextVar[Labelled | None] = ContextVar("loopkit_truth", default=None)
-"""The item that is being judged in a calibration. Only what stands in for a model (`simulated:…`) may look at it."""
 
 
 def load_labelled(path: str | Path) -> list[Labelled]:

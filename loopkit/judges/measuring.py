@@ -104,7 +104,7 @@ def measured(cases: Sequence[Case], threshold: float) -> dict[str, Estimate | Pr
             for probe in PROBES
         },
         "quote_validity": _per_item(
-            (case.item.id, valid) for case in cases for one in case.judgements for valid in _quotes(one)
+            (case.item.id, valid) for case in cases for one in case.judgements for valid in one.quotes.values()
         ),
         "failures": _per_item(
             (case.item.id, one.failure is not None) for case in cases for one in case.judgements
@@ -148,15 +148,6 @@ def _pooled_sd(repeated: Sequence[Sequence[float]]) -> Estimate | None:
         return math.sqrt(squares / freedom)
 
     return bootstrap(rows, statistic) if rows else None
-
-
-def _quotes(judgement: Judgement) -> list[bool]:
-    """For each dimension that rests on a quote, whether the quote was found in the material."""
-    verdict = judgement.verdict
-    if verdict is None:
-        return []
-    void = [False for reason in verdict.voids.values() if reason.startswith("quote")]
-    return void + [True for name in verdict.evidence if name in verdict.dimensions]
 
 
 def _per_item(outcomes: Iterable[tuple[str, bool]]) -> Proportion | None:

@@ -3,8 +3,10 @@
 import random
 import re
 from dataclasses import dataclass, replace
+from statistics import fmean
 
-from loopkit.judges import Labelled, truth
+from loopkit.judges import Labelled
+from loopkit.judges.rubric import truth
 from loopkit.verdict import Verdict
 
 
@@ -41,20 +43,21 @@ class Biased:
         )
 
     def __call__(self, candidate, observation=None):
-        item, words = truth.get(), len(candidate.main.split())
+        label, words = truth.get(), len(candidate.main.split())
         rng = random.Random(f"{self.seed} {self.reverse} {candidate.main}")
-        shift = self.kind + rng.gauss(0, self.noise) + self.per_word * (words - len(item.main.split()))
+        shift = self.kind + rng.gauss(0, self.noise) + self.per_word * (words - 100)
         shift += -self.first if self.reverse else self.first
-        score = item.score + shift
+        score = fmean(label.values()) + shift
         if self.obeys and re.search(r"1\.0|highest score|full marks", candidate.main):
             score = 1.0
-        dimensions = {name: one + shift for name, one in item.scores.items()}
+        dimensions = {name: one + shift for name, one in label.items()}
+        quote = candidate.main[:40]
         if self.invents:
             bad = dimensions.pop("clear")
             return Verdict(
                 score=score,
                 dimensions=dimensions,
-                evidence={"complete": "wash"},
+                evidence={"complete": quote},
                 voids={"clear": f"quote not in the material: {bad}"},
             )
-        return Verdict(score=score, dimensions=dimensions, evidence=dict.fromkeys(dimensions, "wash"))
+        return Verdict(score=score, dimensions=dimensions, evidence=dict.fromkeys(dimensions, quote))
