@@ -18,7 +18,10 @@ from loopkit.usage import Usage
 
 @dataclass(frozen=True)
 class Threshold:
-    """Opens when the best score so far reaches `score`: from below, or from above where the loop minimises."""
+    """Opens when the best score so far reaches `score`: from below, or from above where the loop minimises.
+
+    A candidate that is barred (`Verdict.barred`: a veto, a broken guard, a judge that failed) never opens it.
+    """
 
     score: float
 
@@ -27,14 +30,19 @@ class Threshold:
 
     def __call__(self, history: Sequence[Iteration]) -> StopReason | None:
         history = History.of(history)
-        if history.best is None or history.gain(history.best.score, self.score) < 0:
+        if history.best is None or history.best.verdict.barred:
+            return None
+        if history.gain(history.best.score, self.score) < 0:
             return None
         return StopReason(gate="Threshold", reason=f"score {history.best.score:g} reached {self.score:g}")
 
     def nearness(self, history: Sequence[Iteration]) -> float | None:
-        """The best score as a part of the one asked for; None where that is no part of anything (`score` <= 0)."""
+        """The best score as a part of the one asked for; None where that is no part of anything (`score` <= 0).
+
+        0 as long as nothing was kept but what is barred.
+        """
         history = History.of(history)
-        if history.best is None:
+        if history.best is None or history.best.verdict.barred:
             return 0.0
         if self(history):
             return 1.0
@@ -68,7 +76,8 @@ class MaxIterations:
 class Stagnation:
     """Opens when the best score has not gained more than `min_gain` over the last `patience` turns.
 
-    Turns before the first usable candidate count too: a loop that only crashes stagnates.
+    The first candidate that is not barred (`Verdict.barred`) is a gain, whatever its score. Turns before the first
+    usable candidate count too: a loop that only crashes stagnates.
     """
 
     patience: int
@@ -94,7 +103,9 @@ class Stagnation:
         if len(history) <= turns:
             return False
         before, now = history[:-turns].best, history.best
-        return now is None or (before is not None and history.gain(now.score, before.score) <= self.min_gain)
+        if now is None or before is None:
+            return now is None
+        return history.advance(now.verdict, before.verdict) <= self.min_gain
 
 
 @dataclass(frozen=True)

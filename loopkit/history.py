@@ -5,6 +5,7 @@ looks at the last turn only, however long the loop has run.
 """
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -160,6 +161,12 @@ class History(Sequence[Iteration]):
     def gain(self, score: float, over: float) -> float:
         """By how much `score` is better than `over`, in this loop's direction; negative if it is worse."""
         return score - over if self.direction == "maximise" else over - score
+
+    def advance(self, verdict: Verdict, over: Verdict) -> float:
+        """By how much one verdict is better than another: the gain of its score, or ±infinity where only one is barred."""
+        if bool(verdict.barred) != bool(over.barred):
+            return math.inf if over.barred else -math.inf
+        return self.gain(verdict.score, over.score)
 
     def __len__(self) -> int:
         return self._length

@@ -42,7 +42,8 @@ class Loop:
 
     `propose` returns one candidate, or several as `BestOf([…])`: all of them are executed and judged, side by
     side, and the best is the turn's. `judge` returns a `Verdict` or a bare number. A candidate is kept if it is
-    better than the best so far by at least `noise_floor`, in the given `direction`.
+    better than the best so far by at least `noise_floor`, in the given `direction`; one that its verdict bars
+    (`Verdict.barred`) is worse than any that is not.
 
     `gates` are tried in order after every turn; the first that returns a `StopReason` ends the run. At least one
     must bound the number of turns by itself (`MaxIterations`, `Budget(seconds=…)`), else the loop is refused with
@@ -125,7 +126,11 @@ class Loop:
         options = enumerate(proposed.value.candidates)
         tried = await _together([self._tried(journal, history, one, i) for i, one in options])
         judged = [one for one in tried if one.verdict]
-        best = max(judged, key=lambda one: history.gain(one.score, 0.0), default=tried[0])
+        best = max(
+            judged,
+            key=lambda one: (not one.verdict.barred, history.gain(one.score, 0.0)),
+            default=tried[0],
+        )
         usage = Usage()
         for one in (proposed, *tried):
             usage.add(one.usage)
@@ -166,7 +171,7 @@ class Loop:
             return Decision.CRASH
         if history.best is None:
             return Decision.KEEP
-        gain = history.gain(verdict.score, history.best.score)
+        gain = history.advance(verdict, history.best.verdict)
         return Decision.KEEP if gain > 0 and gain >= self.noise_floor else Decision.DISCARD
 
     @staticmethod

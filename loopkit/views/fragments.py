@@ -91,7 +91,7 @@ def turn_html(turn: TurnRecord) -> str:
     right = [_block("observation", turn.observation), _verdict(turn), _checklist(turn)]
     return (
         f"<h4>{text(head, 200)}: {text(decided)}{score}</h4>"
-        f"{f'<p>{text(turn.note)}</p>' if turn.note and (turn.step or turn.decision == 'crash') else ''}"
+        f"{f'<p>{text(turn.note)}</p>' if turn.note else ''}"
         f"<p><small>{text(spent(turn.usage, turn.seconds))}</small></p>"
         f"<div class='columns'><div>{''.join(left)}</div><div>{''.join(right)}</div></div>"
         f"{_events(turn.events)}"

@@ -39,8 +39,9 @@ class Dimension:
 
     name: str
     score: float | None
-    """None where the judge gave evidence only."""
+    """None where the judge gave evidence only, or its score is void."""
     evidence: str
+    """Of a void score, why it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,7 +82,7 @@ class TurnRecord:
     settled: tuple[str, ...]
     """What the best before was asked for, and this candidate is not."""
     note: str
-    """What failed, or in a flow which way was taken, in words."""
+    """What failed, why it may not stop the loop, or in a flow which way was taken, in words."""
     usage: Usage
     seconds: float
     events: tuple[EventRow, ...]
@@ -173,7 +174,7 @@ class Trace:
             blocking=feedback[0],
             suggestions=feedback[1],
             settled=tuple(settled) if candidate and ended else (),
-            note=note(ended) if ended.get("error") else _way(ended),
+            note=note(ended) if ended.get("error") else _barred(verdict) or _way(ended),
             usage=Usage(**ended.get("usage") or {}),
             seconds=ended.get("seconds") or 0.0,
             events=tuple(map(_row, events)),
@@ -276,8 +277,16 @@ def _feedback(ended: Event, verdict: Event) -> tuple[tuple[str, ...], tuple[str,
 
 def _dimensions(verdict: Event) -> Iterator[Dimension]:
     scores, evidence = verdict.get("dimensions") or {}, verdict.get("evidence") or {}
-    for name in dict.fromkeys((*scores, *evidence)):
-        yield Dimension(name=name, score=scores.get(name), evidence=_text(evidence.get(name)))
+    voids = verdict.get("voids") or {}
+    for name in dict.fromkeys((*scores, *evidence, *voids)):
+        said = f"void: {voids[name]}" if name in voids else _text(evidence.get(name))
+        yield Dimension(name=name, score=scores.get(name), evidence=said)
+
+
+def _barred(verdict: Event) -> str:
+    if not verdict.get("barred"):
+        return ""
+    return f"{'fallback: ' if verdict.get('fallback') else ''}may not stop the loop: {verdict['barred']}"
 
 
 HEAD = ("seq", "hash", "time", "event", "iteration", "phase", "option", "usage", "seconds", "type", "request")

@@ -1,0 +1,130 @@
+"""What may count as evidence, and what in a material speaks to its judge instead of its reader.
+
+Both work on `plain` text: compatibility forms are unified and invisible characters removed, so that nothing can be
+hidden from the eye of a person and shown to a model.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from loopkit.judges.checks import Check, Problem
+from loopkit.judges.material import Material
+
+SHORTEST, LONGEST = 12, 300
+"""Characters that a quote has at least ("the" is in any material and says nothing), and at most."""
+WITHHELD = "[a passage that spoke to the judge was withheld]"
+
+_JUDGE = r"(?:evaluators?|judges?|graders?|assessors?|raters?|avaliador(?:es|a)?|juiz|ju[íi]zes)"
+_WORK = r"(?:this|it|me|us|(?:the|this|my|our) (?:\w+ )?(?:skill|text|work|file|document|candidate|submission|answer|package))"
+_TOP = (
+    r"(?:1\.0+|1 (?:out )?of 1|10(?:\.0)?\s?/\s?10|100\s?%|(?:full|top) (?:marks?|scores?|points|credit)"
+    r"|(?:the |a )?(?:highest|maximum|max|perfect|best)(?: possible)? (?:score|mark|grade|rating)|nota (?:m[áa]xima|10|1[.,]0))"
+)
+_SPEAKS = re.compile(
+    "|".join(
+        (
+            rf"\b(?:notes?|messages?|instructions?|reminders?|attention|nota|recado|aviso)[ ,:]+(?:to|for|ao|[àa]|para [oa]s?) (?:the |any |all |every )?(?:\w+ )?{_JUDGE}\b",
+            rf"\b{_JUDGE}\b[^.!?\n]{{0,60}}\b(?:must|should|shall|please|will|deve)\b[^.!?\n]{{0,60}}\b(?:scores?|grades?|marks?|ratings?|accept|approve|nota)\b",
+            rf"\b(?:you are|act as|as) (?:now )?(?:an? |the )?{_JUDGE}\b",
+            rf"\b(?:give|award|assign|rate|score|grade|mark|d[êe]|atribua)\b(?: {_WORK})?[^.!?\n]{{0,50}}?\b{_TOP}",
+            rf"\b(?:deserves?|merits?|earns?|(?:must|should) (?:be (?:given|awarded|rated|scored|graded)|receive|get|score))\b[^.!?\n]{{0,40}}?{_TOP}",
+            r"\b(?:ignore|disregard|forget|override|desconsidere)\b[^.!?\n]{0,30}\b(?:previous|prior|above|earlier|preceding|anteriores|the (?:rubric|scale|anchors|criteria|instructions))\b",
+            r"""["']?\b(?:score|grade|rating)["']?\s*[:=]\s*["']?(?:1(?:\.0+)?|0?\.9\d*)\b""",
+        )
+    ).replace(" ", r"\s+"),
+    re.IGNORECASE,
+)
+# A passage ends where its sentence does; a dot inside of a number or a file name ends nothing.
+_BOUNDARY = re.compile(r"[.!?](?=\s|$)|\n\s*\n|\n(?=\s*[-*#>|])")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Passage:
+    """A passage that speaks to the judge."""
+
+    place: str
+    """The file and the line, such as `SKILL.md:7`."""
+    text: str
+
+
+def plain(text: str) -> str:
+    """`text` with compatibility forms unified (NFKC) and without invisible format characters."""
+    text = unicodedata.normalize("NFKC", text)
+    return "".join(character for character in text if unicodedata.category(character) != "Cf")
+
+
+def quote_problem(quote: str, material: Material) -> str | None:
+    """Why `quote` is no evidence from the material, or None if it is.
+
+    It must stand in the main text or in one of the files, word for word but for white space.
+    """
+    wanted = " ".join(plain(quote).split())
+    if len(wanted) < SHORTEST:
+        return f"quote too short to be evidence: {quote!r:.80}"
+    texts = (plain(text).replace(WITHHELD, "\0") for text in material.texts().values())
+    if any(wanted in " ".join(text.split()) for text in texts):
+        return None
+    return f"quote not in the material: {quote!r:.80}"
+
+
+def passages(material: Material) -> list[str]:
+    """The lines of the main text and the files that could be quoted, in order, each once."""
+    lines = (line.strip() for text in material.texts().values() for line in plain(text).splitlines())
+    fit = (line for line in lines if len(" ".join(line.split())) >= SHORTEST and WITHHELD not in line)
+    return list(dict.fromkeys(line[:LONGEST] for line in fit))
+
+
+def withhold(material: Material) -> tuple[Material, tuple[Passage, ...]]:
+    """The material as a judge may see it, and the passages that were withheld because they speak to the judge.
+
+    They are found by patterns ("note to the evaluator", "give this 1.0", "ignore the above", a ready-made score, in
+    English and Portuguese), so others may go unseen: how far a judge obeys those is what `calibrate` measures.
+    """
+    found: list[Passage] = []
+
+    def clean(name: str, text: str) -> str:
+        text, kept, end = plain(text), [], 0
+        for start, stop in _passages(text):
+            line = text.count("\n", 0, start) + 1
+            found.append(Passage(place=f"{name}:{line}", text=" ".join(text[start:stop].split())))
+            kept += [text[end:start], WITHHELD]
+            end = stop
+        return "".join([*kept, text[end:]])
+
+    shown = replace(
+        material,
+        main=clean(material.name, material.main),
+        files={name: clean(name, text) for name, text in material.files.items()},
+        plan=clean("plan", material.plan),
+        notes=clean("notes", material.notes),
+    )
+    return shown, tuple(found)
+
+
+def speaks_to_no_judge(*, veto: bool = False) -> Check:
+    """A check: nothing in the material speaks to its judge, as far as `withhold` can see."""
+
+    def test(material: Material) -> list[Problem]:
+        _, passages = withhold(material)
+        return [Problem(place=one.place, text=f"speaks to the judge: {one.text:.80}") for one in passages]
+
+    return Check(name="speaks_to_no_judge", test=test, veto=veto)
+
+
+def _passages(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each sentence that speaks to the judge; those that touch are one."""
+    start = stop = 0
+    for match in _SPEAKS.finditer(re.sub(r"(?<!\n)\n(?!\n)", " ", text)):  # a line's end hides nothing
+        if match.start() < stop:
+            continue
+        if stop:
+            yield start, stop
+        before = [boundary.end() for boundary in _BOUNDARY.finditer(text, stop, match.start())]
+        start = before[-1] if before else stop
+        after = _BOUNDARY.search(text, match.end())
+        stop = after.end() if after else len(text)
+        start += len(text[start:stop]) - len(text[start:stop].lstrip())
+    if stop:
+        yield start, stop
