@@ -10,6 +10,7 @@ from urllib.parse import unquote
 
 from loopkit.judges import markdown
 from loopkit.judges.checking import Check, Problem
+from loopkit.judges.evidence import withhold
 from loopkit.judges.material import Material
 from loopkit.judges.parsing import READERS, Unreadable
 
@@ -244,6 +245,16 @@ def numbers_within(
         return Problem(f"{material.name}:{front.line(field)}", fault) if fault else None
 
     return Check("numbers_within", in_text if field is None else in_field)
+
+
+def speaks_to_no_judge() -> Check:
+    """Nothing in the material speaks to its judge, as far as `withhold` can see."""
+
+    def test(material: Material) -> Iterator[Problem]:
+        for passage in withhold(material)[1]:
+            yield Problem(passage.place, f"speaks to the judge: {passage.text:.80}")
+
+    return Check("speaks_to_no_judge", test)
 
 
 def _front(material: Material) -> markdown.FrontMatter | Problem:

@@ -18,6 +18,7 @@ from loopkit.judges.built_in import (
     parses,
     references_exist,
     required_fields,
+    speaks_to_no_judge,
     usage_trigger,
 )  # fmt: skip
 from loopkit.judges.checking import Check, CheckResult, Problem, run_checks, share
@@ -25,7 +26,7 @@ from loopkit.judges.checking import Check, CheckResult, Problem, run_checks, sha
 __all__ = [
     "CHECKS", "Check", "CheckResult", "Problem", "check_named", "checks_from", "front_matter", "length",
     "markdown_well_formed", "numbers_within", "parses", "references_exist", "register", "required_fields",
-    "run_checks", "share", "skill_checks", "usage_trigger",
+    "run_checks", "share", "skill_checks", "speaks_to_no_judge", "usage_trigger",
 ]  # fmt: skip
 
 
@@ -58,6 +59,7 @@ CHECKS: dict[str, Callable[..., Check]] = {
         markdown_well_formed,
         parses,
         numbers_within,
+        speaks_to_no_judge,
     )
 }
 """What makes a check, by the name that a YAML file calls it."""

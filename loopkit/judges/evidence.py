@@ -9,7 +9,6 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from loopkit.judges.checks import Check, Problem
 from loopkit.judges.material import Material
 
 SHORTEST, LONGEST = 12, 300
@@ -101,16 +100,6 @@ def withhold(material: Material) -> tuple[Material, tuple[Passage, ...]]:
         notes=clean("notes", material.notes),
     )
     return shown, tuple(found)
-
-
-def speaks_to_no_judge(*, veto: bool = False) -> Check:
-    """A check: nothing in the material speaks to its judge, as far as `withhold` can see."""
-
-    def test(material: Material) -> list[Problem]:
-        _, passages = withhold(material)
-        return [Problem(place=one.place, text=f"speaks to the judge: {one.text:.80}") for one in passages]
-
-    return Check(name="speaks_to_no_judge", test=test, veto=veto)
 
 
 def _passages(text: str) -> Iterator[tuple[int, int]]:
