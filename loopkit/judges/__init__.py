@@ -7,8 +7,28 @@ A judge is any callable `judge(candidate, observation)` that returns a `Verdict`
 """
 
 from loopkit.judges.calibration import Calibration, calibrate
-from loopkit.judges.checks import Check, CheckResult, Problem, run_checks
-from loopkit.judges.evidence import speaks_to_no_judge, withhold
+from loopkit.judges.checks import (
+    CHECKS,
+    Check,
+    CheckResult,
+    Problem,
+    check_named,
+    checks_from,
+    front_matter,
+    length,
+    markdown_well_formed,
+    numbers_within,
+    parses,
+    references_exist,
+    register,
+    required_fields,
+    run_checks,
+    share,
+    skill_checks,
+    speaks_to_no_judge,
+    usage_trigger,
+)
+from loopkit.judges.evidence import withhold
 from loopkit.judges.fallback import verdict_of
 from loopkit.judges.fitness import Fitness, Measure
 from loopkit.judges.hybrid import Hybrid
@@ -19,7 +39,9 @@ from loopkit.judges.rubric import SKILL_RUBRIC, Dimension, RubricJudge
 from loopkit.judges.scalar import Guard, Metric, Scalar
 
 __all__ = [
-    "Check", "CheckResult", "Problem", "run_checks", "speaks_to_no_judge",
+    "CHECKS", "Check", "CheckResult", "Problem", "check_named", "checks_from", "register", "run_checks", "share",
+    "front_matter", "length", "markdown_well_formed", "numbers_within", "parses", "references_exist",
+    "required_fields", "skill_checks", "speaks_to_no_judge", "usage_trigger",
     "Dimension", "RubricJudge", "SKILL_RUBRIC", "Hybrid", "Material", "verdict_of", "withhold",
     "check_independence", "kinship",
     "Guard", "Metric", "Scalar",

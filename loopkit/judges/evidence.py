@@ -9,7 +9,6 @@ import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from loopkit.judges.checks import Check, Problem
 from loopkit.judges.material import Material
 
 SHORTEST, LONGEST = 12, 300
@@ -28,7 +27,8 @@ _SPEAKS = re.compile(
             rf"\b(?:notes?|messages?|instructions?|reminders?|attention|nota|recado|aviso)[ ,:]+(?:to|for|ao|[àa]|para [oa]s?) (?:the |any |all |every )?(?:\w+ )?{_JUDGE}\b",
             rf"\b{_JUDGE}\b[^.!?\n]{{0,60}}\b(?:must|should|shall|please|will|deve)\b[^.!?\n]{{0,60}}\b(?:scores?|grades?|marks?|ratings?|accept|approve|nota)\b",
             rf"\b(?:you are|act as|as) (?:now )?(?:an? |the )?{_JUDGE}\b",
-            rf"\b(?:give|award|assign|rate|score|grade|mark|d[êe]|atribua)\b(?: {_WORK})?[^.!?\n]{{0,50}}?\b{_TOP}",
+            rf"\b(?:give|award|assign|rate|score|grade|mark|d[êe]|atribua) {_WORK}\b[^.!?\n]{{0,50}}?\b{_TOP}",
+            rf"\b(?:give|award|assign|d[êe]|atribua|(?:answer|respond)[^.!?\n]{{0,40}}? with) (?:an? |the )?(?:score of )?{_TOP}",
             rf"\b(?:deserves?|merits?|earns?|(?:must|should) (?:be (?:given|awarded|rated|scored|graded)|receive|get|score))\b[^.!?\n]{{0,40}}?{_TOP}",
             r"\b(?:ignore|disregard|forget|override|desconsidere)\b[^.!?\n]{0,30}\b(?:previous|prior|above|earlier|preceding|anteriores|the (?:rubric|scale|anchors|criteria|instructions))\b",
             r"""["']?\b(?:score|grade|rating)["']?\s*[:=]\s*["']?(?:1(?:\.0+)?|0?\.9\d*)\b""",
@@ -101,16 +101,6 @@ def withhold(material: Material) -> tuple[Material, tuple[Passage, ...]]:
         notes=clean("notes", material.notes),
     )
     return shown, tuple(found)
-
-
-def speaks_to_no_judge(*, veto: bool = False) -> Check:
-    """A check: nothing in the material speaks to its judge, as far as `withhold` can see."""
-
-    def test(material: Material) -> list[Problem]:
-        _, passages = withhold(material)
-        return [Problem(place=one.place, text=f"speaks to the judge: {one.text:.80}") for one in passages]
-
-    return Check(name="speaks_to_no_judge", test=test, veto=veto)
 
 
 def _passages(text: str) -> Iterator[tuple[int, int]]:

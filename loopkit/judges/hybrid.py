@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from loopkit.gates import Threshold
-from loopkit.judges.checks import Check, CheckResult, run_checks
+from loopkit.judges.checking import Check, run_checks, share
 from loopkit.judges.fallback import Judge, verdict_of
 from loopkit.judges.material import Material
 from loopkit.verdict import Feedback, Verdict
@@ -68,23 +68,24 @@ class Hybrid:
     async def _judge(self, candidate: Any, observation: Any) -> Verdict:
         material = Material.of(self._material(candidate, observation))
         results = run_checks(self.checks, material)
-        share = sum(result.passed for result in results) / len(results)
+        passed = share(results)
         vetoes = [result for result in results if result.veto and not result.passed]
         if vetoes:
             names = ", ".join(result.name for result in vetoes)
             said = Verdict(score=0.0, barred=f"veto: {names}; the judge was not asked")
         else:
             said = _in_range(await verdict_of(self.judge, material, material))
-        scores = {"checks": share} if vetoes or said.fallback else {"checks": share, "judge": said.score}
+        scores = {"checks": passed} if vetoes or said.fallback else {"checks": passed, "judge": said.score}
+        problems = [line for result in results for line in result.lines()]
         failed = [result.name for result in results if not result.passed]
-        passed = f"{len(results) - len(failed)} of {len(results)} passed"
+        found = f"{len(results) - len(failed)} of {len(results)} passed"
         return Verdict(
-            score=self.weights[0] * share + self.weights[1] * said.score,
+            score=self.weights[0] * passed + self.weights[1] * said.score,
             feedback=Feedback(
-                blocking=[*_problems(results), *said.feedback.blocking], suggestions=said.feedback.suggestions
+                blocking=[*problems, *said.feedback.blocking], suggestions=said.feedback.suggestions
             ),
             dimensions=scores | said.dimensions,
-            evidence={"checks": f"{passed}; failed: {', '.join(failed)}" if failed else passed} | said.evidence,
+            evidence={"checks": f"{found}; failed: {', '.join(failed)}" if failed else found} | said.evidence,
             voids=said.voids,
             barred=said.barred,
             fallback=said.fallback,
@@ -100,7 +101,3 @@ def _in_range(verdict: Verdict) -> Verdict:
         return verdict
     reason = f"the judge failed: its score {verdict.score:g} is not from 0 to 1"
     return Verdict(score=0.0, barred=reason, fallback=True)
-
-
-def _problems(results: Sequence[CheckResult]) -> list[str]:
-    return [f"{result.name}: {problem}" for result in results for problem in result.problems]

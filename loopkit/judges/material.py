@@ -1,6 +1,6 @@
 """What is judged: the whole package, not only the part that comes first."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ class Material:
     """The name of the main file."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Text of the files beside it, by path relative to the main file."""
+    others: Collection[str] = ()
+    """Paths of what is beside it and has no text here: images, files too large."""
     goal: str = ""
     """What was asked for."""
     plan: str = ""
@@ -43,22 +45,33 @@ class Material:
     def read(cls, path: str | Path, **fields: Any) -> "Material":
         """The file at `path`, and as `files` all other text files in its folder and below. `fields` are goal, plan, notes.
 
-        Files that are not UTF-8, hidden ones and those over 1 MB are left out. Raises OSError or UnicodeDecodeError when
+        Hidden files are left out; those that are not UTF-8 or over 1 MB are `others`. Raises OSError or UnicodeDecodeError when
         the main file itself cannot be read.
         """
         path = Path(path)
-        files = {}
+        files, others = {}, []
         for other in sorted(path.parent.rglob("*")):
             relative = other.relative_to(path.parent)
             hidden = any(part.startswith(".") for part in relative.parts)
-            if other == path or hidden or not other.is_file() or other.stat().st_size > 1_000_000:
+            if other == path or hidden or not other.is_file():
                 continue
-            try:
-                files[relative.as_posix()] = other.read_text(encoding="utf-8")
-            except UnicodeDecodeError:
-                continue
-        return cls(main=path.read_text(encoding="utf-8"), name=path.name, files=files, **fields)
+            if (text := _text(other)) is None:
+                others.append(relative.as_posix())
+            else:
+                files[relative.as_posix()] = text
+        return cls(
+            main=path.read_text(encoding="utf-8"), name=path.name, files=files, others=others, **fields
+        )
 
     def texts(self) -> dict[str, str]:
         """All that may be quoted as evidence, by where it stands: the main text and the files."""
         return {self.name: self.main, **self.files}
+
+
+def _text(path: Path) -> str | None:
+    if path.stat().st_size > 1_000_000:
+        return None
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        return None

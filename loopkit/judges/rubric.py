@@ -185,7 +185,12 @@ class RubricJudge:
             async with free:
                 return await self._grade(dimension, material)
 
-        grades = await asyncio.gather(*map(grade, self.dimensions))
+        tasks = [asyncio.ensure_future(grade(dimension)) for dimension in self.dimensions]
+        try:
+            grades = await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:  # after an error nobody waits for the others' answers
+                task.cancel()
         return self._verdict([*zip(self.dimensions, grades, strict=True)], spoke)
 
     async def _grade(self, dimension: Dimension, material: Material) -> Grade | str:
