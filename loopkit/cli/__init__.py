@@ -3,9 +3,9 @@
 import argparse
 import sys
 
-from loopkit.cli import batch, flow, new, notebooks, records, sandbox
+from loopkit.cli import batch, flow, judge, new, notebooks, records, sandbox
 
-COMMANDS = (batch, flow, sandbox, records, notebooks, new)
+COMMANDS = (batch, flow, judge, sandbox, records, notebooks, new)
 """Each has `add(commands)`, which sets `main`: called with the parsed arguments, it returns the exit code."""
 
 

@@ -20,7 +20,7 @@ FOLDERS = ("references", "scripts", "assets")
 # A verb of use, and in the same sentence, not far behind it, a word of occasion; or a word of occasion alone where it
 # can hardly mean anything else. English and Portuguese.
 TRIGGER = re.compile(
-    r"\b(?:use|used|apply|invoke|call|load|usar|use-a|use-o|usada|usado|utilize|utilizar|aplique|acione|chame)\b"
+    r"\b(?:use|used|apply|invoke|call|load|usar|usada|usado|utilize|utilizar|aplique|acione|chame)\b"
     r"[^.!?]{0,60}?\b(?:when|whenever|for|if|before|after|during|while"
     r"|quando|sempre que|se|para|antes|depois|durante|ao|em caso)\b"
     r"|\b(?:whenever|sempre que)\b"
@@ -201,7 +201,7 @@ def numbers_within(
     field: str | None = None, *, pattern: str | None = None, low: float = -math.inf, high: float = math.inf
 ) -> Check:
     """A number is neither below `low` nor above `high`: that of a front-matter field (dotted names too), or those that the
-    group of the regular expression `pattern` finds in the main text. A number that is not there passes.
+    group of the regular expression `pattern` finds in the main text. A number that is not there passes, but not front matter that cannot be read.
 
     Raises ValueError unless there is one of `field` and `pattern`, a bound, and one group in the pattern.
     """

@@ -85,7 +85,7 @@ def destinations(text: str) -> Iterator[tuple[str, int]]:
     for token in parse(text):
         for child, line in _children(token):
             if child.type in ("link_open", "image"):
-                yield str(child.attrs["src" if child.type == "image" else "href"]), line
+                yield _address(child), line
 
 
 def words(text: str) -> Iterator[tuple[str, int]]:
@@ -153,26 +153,29 @@ def _table_faults(token: "Token", line: int) -> Iterator[tuple[int, str]]:
         yield line, "a table without a rule |---| under its header"
 
 
-UNDEFINED = re.compile(r"(?<![\w\]])\[[^\[\]]+\]\[[^\[\]]*\]")
-BROKEN = re.compile(r"(?<!\w)\[[^\[\]]*\]\(")
+# What is still text after links were read: brackets that belong to none.
+LEFT_OVER = (
+    (re.compile(r"(?<![\w\]])\[[^\[\]]+\]\[[^\[\]]*\]"), "refers to a link that is not defined"),
+    (re.compile(r"(?<!\w)\[[^\[\]]*\]\("), "is no link: its ) is missing, or a space is in the address"),
+)
+SHOWN = {"text": None, "softbreak": "\n", "hardbreak": "\n"}
+"""Tokens that are text, and as what; any other is an object in it."""
 
 
 def _link_faults(token: "Token", line: int) -> Iterator[tuple[int, str]]:
+    plain = ""
     for child, where in _children(token):
-        if (
-            child.type in ("link_open", "image")
-            and not child.attrs["src" if child.type == "image" else "href"]
-        ):
+        plain += (SHOWN[child.type] or child.content) if child.type in SHOWN else "\ufffc"
+        if child.type in ("link_open", "image") and not _address(child):
             yield where, f"{'an image' if child.type == 'image' else 'a link'} that points nowhere"
-    # Brackets that are still text belong to no link.
-    kept = {"text": None, "softbreak": "\n", "hardbreak": "\n"}
-    plain = "".join(
-        (kept[child.type] or child.content) if child.type in kept else "\ufffc" for child in token.children
-    )
-    for pattern, fault in ((UNDEFINED, "refers to a link that is not defined"), (BROKEN, "is no link: its ) is missing, or a space is in the address")):  # fmt: skip
+    for pattern, fault in LEFT_OVER:
         for match in pattern.finditer(plain):
             said = match.group().replace("\ufffc", "").replace("\n", " ")
             yield line + plain.count("\n", 0, match.start()), f"{said} {fault}"
+
+
+def _address(child: "Token") -> str:
+    return str(child.attrs["src" if child.type == "image" else "href"])
 
 
 def _children(token: "Token") -> "Iterator[tuple[Token, int]]":
