@@ -32,6 +32,7 @@ def calibrate(path, tmp_path, *more, policy="fair"):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_fair_judge_is_fit_and_a_kind_one_is_not(labelled, tmp_path, capsys):
     assert calibrate(labelled, tmp_path, "--repeats", "1") == 0
     said = capsys.readouterr().out
