@@ -22,6 +22,14 @@ LOWEST = {
         "loop",
         "gates",
         "metrics",
+        "metrics.checks",
+        "metrics.intervals",
+        "metrics.proportions",
+        "metrics.paired",
+        "metrics.repeated",
+        "metrics.agreement",
+        "metrics.multiple",
+        "metrics.power",
         "index",
         "store",
         "listing",
@@ -29,7 +37,17 @@ LOWEST = {
         "assets",
     )
 }
-HEAVY = {"pydantic_ai", "plotly", "IPython", "pandas", "scipy", "ipywidgets", "papermill", "xllamacpp"}
+HEAVY = {
+    "pydantic_ai",
+    "plotly",
+    "IPython",
+    "pandas",
+    "scipy",
+    "ipywidgets",
+    "papermill",
+    "statsmodels",
+    "xllamacpp",
+}
 
 
 def module_name(path):
@@ -79,7 +97,7 @@ def loaded_by(code):
 
 @pytest.mark.parametrize(
     "code",
-    ["import loopkit", "from loopkit import *", "from loopkit import Loop, Threshold, Store, accuracy, metered"],
+    ["import loopkit", "import loopkit.judges", "from loopkit import *", "from loopkit import Loop, Threshold, Store, accuracy, metered"],
 )  # fmt: skip
 def test_importing_what_is_light_loads_nothing_heavy(code):
     heavy = HEAVY if "*" not in code else {"IPython", "papermill", "xllamacpp", "scipy"}

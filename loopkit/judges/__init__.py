@@ -6,6 +6,7 @@
 A judge is any callable `judge(candidate, observation)` that returns a `Verdict` or a number, async or not.
 """
 
+from loopkit.judges.calibration import Calibration, calibrate
 from loopkit.judges.checks import (
     CHECKS,
     Check,
@@ -29,8 +30,10 @@ from loopkit.judges.checks import (
 )
 from loopkit.judges.evidence import withhold
 from loopkit.judges.fallback import verdict_of
+from loopkit.judges.fitness import Fitness, Measure
 from loopkit.judges.hybrid import Hybrid
 from loopkit.judges.independence import check_independence, kinship
+from loopkit.judges.labelled import Defect, LabelError, Labelled, load_labelled
 from loopkit.judges.material import Material
 from loopkit.judges.rubric import SKILL_RUBRIC, Dimension, RubricJudge
 from loopkit.judges.scalar import Guard, Metric, Scalar
@@ -42,4 +45,5 @@ __all__ = [
     "Dimension", "RubricJudge", "SKILL_RUBRIC", "Hybrid", "Material", "verdict_of", "withhold",
     "check_independence", "kinship",
     "Guard", "Metric", "Scalar",
+    "calibrate", "Calibration", "Fitness", "Measure", "Labelled", "Defect", "LabelError", "load_labelled",
 ]  # fmt: skip

@@ -147,6 +147,7 @@ class RubricJudge:
         writer: str | None = None,
         allow_same_model: bool = False,
     ) -> None:
+        import loopkit.judges.simulated  # noqa: F401, so that its names resolve
         from loopkit.models import resolve
 
         names = [dimension.name for dimension in dimensions]

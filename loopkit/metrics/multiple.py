@@ -1,0 +1,21 @@
+"""Several tests at once."""
+
+from collections.abc import Sequence
+
+
+def holm(ps: Sequence[float | None]) -> list[float | None]:
+    """The p-values of one family of tests, adjusted so that a true null is rejected anywhere with probability alpha at
+    most (S. Holm, Scandinavian Journal of Statistics 6, 1979).
+
+    None stands for a claim without a test: it stays None and does not count. Raises ValueError for a p outside [0, 1].
+    """
+    for place, p in enumerate(ps):
+        if p is not None and not 0 <= p <= 1:
+            raise ValueError(f"ps[{place}] must lie between 0 and 1, got {p}")
+    tested = [p for p in ps if p is not None]
+    if not tested:
+        return list(ps)
+    from statsmodels.stats.multitest import multipletests
+
+    adjusted = iter(multipletests(tested, method="holm")[1].tolist())
+    return [None if p is None else next(adjusted) for p in ps]

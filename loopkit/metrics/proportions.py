@@ -1,0 +1,83 @@
+"""Proportions of yes/no outcomes: of independent trials, and of several trials on each item."""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from loopkit.metrics.checks import fraction, yes_or_no
+from loopkit.metrics.intervals import cluster_codes, clustered_error
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proportion:
+    """`successes` of `n`, with a two-sided interval."""
+
+    successes: int
+    n: int
+    estimate: float | None
+    """None when n is 0."""
+    low: float | None
+    high: float | None
+
+    def __str__(self) -> str:
+        if self.estimate is None:
+            return "no data"
+        interval = "" if self.low is None else f" [{self.low:.1%}, {self.high:.1%}]"
+        return f"{self.successes}/{self.n} = {self.estimate:.1%}{interval}"
+
+
+def accuracy(successes: int, n: int, confidence: float = 0.95) -> Proportion:
+    """A proportion with its Wilson score interval (E. B. Wilson, JASA 22, 1927).
+
+    Raises ValueError unless 0 <= successes <= n.
+    """
+    if not 0 <= successes <= n:
+        raise ValueError(f"successes must lie between 0 and n={n}, got {successes}")
+    fraction(confidence, "confidence")
+    if n < 2:
+        return Proportion(
+            successes=successes, n=n, estimate=successes / n if n else None, low=None, high=None
+        )
+    from scipy.stats import binomtest  # takes half a second to import
+
+    interval = binomtest(successes, n).proportion_ci(confidence_level=confidence, method="wilson")
+    return Proportion(
+        successes=successes, n=n, estimate=successes / n, low=float(interval.low), high=float(interval.high)
+    )
+
+
+def clustered(outcomes: Sequence[bool], clusters: Sequence[Hashable], confidence: float = 0.95) -> Proportion:
+    """The share of yes among outcomes that come several to a cluster: trials on one item, say.
+
+    `clusters` names the cluster of each outcome. The interval is Wilson's at the effective sample size of E. L. Korn and
+    B. I. Graubard (Survey Methodology 24, 1998): n divided by how much larger the cluster-robust variance is than that of
+    as many independent outcomes, and by the squared ratio of the two t quantiles, for a variance from few clusters is itself uncertain; never more
+    than n. Where all outcomes are equal, it is the number of clusters. With one outcome per cluster it is `accuracy`.
+
+    No interval from fewer than two clusters. `successes` and `n` are as observed. Raises ValueError for no outcomes, for
+    one that is neither yes nor no, or a number of `clusters` that is another one.
+    """
+    right = yes_or_no(outcomes)
+    fraction(confidence, "confidence")
+    groups = cluster_codes(right, clusters)
+    n, successes = len(right), int(right.sum())
+    low, high = None, None
+    if groups.max() > 0:
+        from statsmodels.stats.proportion import proportion_confint
+
+        size = _effective_size(right, groups, confidence)
+        interval = proportion_confint(size * successes / n, size, alpha=1 - confidence, method="wilson")
+        low, high = map(float, interval)
+    return Proportion(successes=successes, n=n, estimate=successes / n, low=low, high=high)
+
+
+def _effective_size(right: np.ndarray, groups: np.ndarray, confidence: float) -> float:
+    n, count, rate = len(right), int(groups.max()) + 1, right.mean()
+    if rate in (0, 1):
+        return count
+    from scipy.stats import t
+
+    design = clustered_error(right.astype(float), groups) ** 2 / (rate * (1 - rate) / (n - 1))
+    tail = (1 - confidence) / 2
+    return n / max(design * (t.isf(tail, count - 1) / t.isf(tail, n - 1)) ** 2, 1)
