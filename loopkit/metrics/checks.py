@@ -28,7 +28,7 @@ def yes_or_no(values: Sequence[bool], name: str = "outcomes") -> np.ndarray:
     """Yes/no outcomes as an array of booleans; ValueError unless there are some and each is 0 or 1."""
     found = column(values, name)
     for place in np.flatnonzero((found != 0) & (found != 1)):
-        raise ValueError(f"{name}[{place}] must be True or False, got {values[place]!r}")
+        raise ValueError(f"{name}[{place}] must be True or False, got {found[place]}")
     return found.astype(bool)
 
 
