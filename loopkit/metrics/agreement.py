@@ -58,7 +58,9 @@ def spearman(first: Sequence[float], second: Sequence[float]) -> Estimate:
     from scipy.stats import rankdata
 
     def statistic(rows: np.ndarray) -> float:
+        ranks = rankdata(rows, axis=0)
+        a, b = (ranks - ranks.mean(axis=0)).T
         with np.errstate(invalid="ignore"):  # 0 / 0, where one side does not vary, is NaN
-            return np.corrcoef(rankdata(rows, axis=0), rowvar=False)[0, 1]
+            return a @ b / np.sqrt((a @ a) * (b @ b))
 
     return bootstrap(np.column_stack([column(first, "first"), column(second, "second")]), statistic)

@@ -111,6 +111,7 @@ def _resampled(
     resamples: int,
     rng: np.random.Generator,
 ) -> np.ndarray:
+    """What scipy's bootstrap draws, too; that one warns of a wrong cause where a resample is undefined."""
     n = len(values)
     at_once = max(1, 1_000_000 // n)  # some megabytes, however many observations there are
     found = []
