@@ -21,7 +21,7 @@ def same(found, expected):
 
 
 @given(GRADES, st.sampled_from([None, "linear", "quadratic"]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_kappa_is_scikit_learns_on_the_whole_scale(pairs, weights):
     first, second = zip(*pairs, strict=True)
     with warnings.catch_warnings():
@@ -59,7 +59,7 @@ def test_a_grade_that_nobody_gave_keeps_its_place_on_the_scale():
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=2, max_size=25))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_spearman_is_scipys(pairs):
     first, second = zip(*pairs, strict=True)
     with warnings.catch_warnings():
