@@ -1,98 +1,83 @@
-"""Adjudication: what the records say of each claim."""
+"""Adjudication: what the records say of a batch's claims, all together."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
-from loopkit.batch.spec import Claim
-from loopkit.metrics import accuracy, mcnemar
+from loopkit.batch.claim import Claim
+from loopkit.batch.findings import Finding, Row, Verdict, about, chosen, weigh
+from loopkit.metrics import holm
 
-Rows = Sequence[Mapping[str, Any]]
 
+def adjudicate(
+    claims: Sequence[Claim], trials: Sequence[Row], declared: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """`supported`, `contradicted` or `not supported` for each claim, and one plain sentence that says why (`explained`).
 
-def adjudicate(claim: Claim, trials: Rows) -> dict[str, Any]:
-    """`supported`, `contradicted` or `not supported`, with n, p, effect and one plain sentence that says why.
+    `trials` are rows with the trial's parameters, its `result` and its measures. A failed trial is not right; one that
+    could not run (`error`) is left out, and in a comparison so is its partner. `n` counts the trials that a claim rests
+    on, or the items of a comparison; `effect` is how far the value lies above the bound or above the other arm's. `p`
+    belongs to `over` and `under`; `p_holm` is the same after Holm's correction over all claims that have one, and it is
+    what decides. The other kinds are decided by where an interval, or each value, lies. `models` are those whose trials
+    `arm` has.
 
-    `n` counts the trials it rests on, or the pairs of a comparison; `models` are those whose trials it is about.
-    `trials` are rows with the trial's parameters and its `result`. A failed trial is not right; one that could
-    not run (`error`) is left out, and in a paired comparison so is its partner.
+    `declared` says when each claim first stood in the batch's log: an ISO 8601 time by the claim's `digest`. How many of
+    the trials that it is about had ended by then is `seen`; with any, the verdict is `post_hoc`: what the records show was known, or could
+    have been, when the claim was made. For a claim without such a time the three are None.
     """
     ran = [row for row in trials if row["result"] != "error"]
-    verdict, n, p, effect, explained = _compare(claim, ran) if claim.over is not None else _bound(claim, ran)
+    findings = [weigh(claim, ran) for claim in claims]
+    corrected = holm([finding.p for finding in findings])
+    tested = sum(p is not None for p in corrected)
+    return [
+        _adjudicated(claim, finding, p_holm, tested, ran, (declared or {}).get(claim.digest))
+        for claim, finding, p_holm in zip(claims, findings, corrected, strict=True)
+    ]
+
+
+def _adjudicated(
+    claim: Claim,
+    finding: Finding,
+    p_holm: float | None,
+    tested: int,
+    ran: Sequence[Row],
+    declared: str | None,
+) -> dict[str, Any]:
+    concerned = about(claim, ran)
+    seen = None if declared is None else _ended_before(declared, concerned)
+    said = finding.said if p_holm is None else f"{finding.said} {_p(claim, finding.p, p_holm, tested)}"
+    if seen:
+        said += f"; declared after {seen:,} of its {len(concerned):,} trials were on record"
     return {
         "id": claim.id,
         "says": claim.says,
-        "verdict": verdict,
-        "n": n,
-        "p": p,
-        "effect": effect,
-        "explained": explained,
-        "models": sorted({str(row.get("model")) for row in _chosen(ran, claim.arm, claim.where)}),
+        "verdict": finding.verdict or _tested(claim, finding, p_holm),
+        "n": finding.n,
+        "p": finding.p,
+        "p_holm": p_holm,
+        "effect": finding.effect,
+        "explained": said,
+        "models": sorted({str(row.get("model")) for row in chosen(ran, claim.arm, claim.where)}),
+        "digest": claim.digest,
+        "declared": declared,
+        "seen": seen,
+        "post_hoc": None if seen is None else seen > 0,
     }
 
 
-def _chosen(trials: Rows, arm: str, where: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The trials of an arm whose parameters are as `where` says: a value, or one of a list."""
-
-    def fits(row: Mapping[str, Any]) -> bool:
-        return all(
-            row.get(key) in (want if isinstance(want, list) else [want]) for key, want in where.items()
-        )
-
-    return [row for row in trials if row["arm"] == arm and fits(row)]
+def _tested(claim: Claim, finding: Finding, p_holm: float) -> Verdict:
+    if p_holm >= claim.p_below:
+        return "not supported"
+    more = finding.effect > 0
+    return "supported" if more == (claim.over is not None) else "contradicted"
 
 
-# verdict, n, p, effect, explained
-Finding = tuple[str, int, float | None, float | None, str]
+def _p(claim: Claim, p: float, p_holm: float, tested: int) -> str:
+    corrected = "" if p_holm == p else f", {p_holm:.2g} after Holm's correction over {tested} claims"
+    asked = "" if claim.over else "for less, with "
+    return f"p = {p:.2g}{corrected} (the claim asks {asked}p < {claim.p_below:g})"
 
 
-def _bound(claim: Claim, trials: Rows) -> Finding:
-    right = [row["result"] == "correct" for row in _chosen(trials, claim.arm, claim.where)]
-    got = accuracy(sum(right), len(right))
-    floor = claim.at_least is not None
-    bound = claim.at_least if floor else claim.at_most
-    if got.low is None:
-        few = (
-            f"not tested: {_named(claim.arm, claim.where)} has {got.n} trial{'' if got.n == 1 else 's'} here"
-        )
-        return "not supported", got.n, None, None, few
-    above, below = got.low >= bound, got.high <= bound
-    verdict = "supported" if (above if floor else below) else "not supported"
-    if got.high < bound if floor else got.low > bound:
-        verdict = "contradicted"
-    sense = "at least" if floor else "at most"
-    said = f"{got}; the claim asks that the whole 95 % interval be {sense} {bound:.0%}"
-    return verdict, got.n, None, got.estimate - bound, said
-
-
-def _named(arm: str, where: Mapping[str, Any]) -> str:
-    return f"{arm} ({', '.join(f'{key} {value}' for key, value in where.items())})" if where else arm
-
-
-def _compare(claim: Claim, trials: Rows) -> Finding:
-    other = claim.where | claim.over_where
-    names = [" ".join([claim.arm, *map(str, (claim.where[key] for key in claim.over_where if key in claim.where))]),
-             " ".join([claim.over, *map(str, claim.over_where.values())])]  # fmt: skip
-    sides = _chosen(trials, claim.arm, claim.where), _chosen(trials, claim.over, other)
-    first, second = map(_by_item, sides)
-    if (len(first), len(second)) != tuple(map(len, sides)):
-        ambiguous = "ambiguous: an item was tried more than once on one side; add to `where`"
-        return "not supported", 0, None, None, ambiguous
-    shared = sorted(first.keys() & second.keys())
-    if not shared:
-        both = f"{_named(claim.arm, claim.where)} and {_named(claim.over, other)}"
-        return "not supported", 0, None, None, f"not tested: no item was tried here by both {both}"
-    pair = mcnemar([first[item] for item in shared], [second[item] for item in shared])
-    verdict = "not supported"
-    if pair.p < claim.p_below:
-        verdict = "supported" if pair.effect > 0 else "contradicted"
-    said = (
-        f"on the same {pair.n} items, {names[0]} alone was right {pair.only_first} times and {names[1]} alone "
-        f"{pair.only_second} times: difference {pair.effect:+.1%}, exact McNemar p = {pair.p:.2g} "
-        f"(the claim asks p < {claim.p_below:g})"
-    )
-    return verdict, pair.n, pair.p, pair.effect, said
-
-
-def _by_item(trials: Rows) -> dict[tuple[str, str], bool]:
-    """Right or not, by item and seed."""
-    return {(str(row["item"]), str(row.get("seed"))): row["result"] == "correct" for row in trials}
+def _ended_before(moment: str, trials: Sequence[Row]) -> int:
+    then = datetime.fromisoformat(moment)
+    return sum(datetime.fromisoformat(row["ended"]) < then for row in trials)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, binomtest
 
 from loopkit.batch.claims import adjudicate
-from loopkit.batch.spec import Claim
+from loopkit.batch.claim import Claim
 
 
 def claim(**changes):
@@ -46,7 +46,7 @@ def wilson(right, n):
     ],
 )
 def test_a_bound_is_about_the_whole_interval(right, n, kind, bound, verdict):
-    found = adjudicate(claim(**{kind: bound}), rows("ours", "c" * right + "w" * (n - right)))
+    found = alone(claim(**{kind: bound}), rows("ours", "c" * right + "w" * (n - right)))
     assert found["verdict"] == verdict
     assert found["p"] is None
     assert found["effect"] == pytest.approx(right / n - bound)
@@ -65,13 +65,13 @@ def test_a_bound_against_the_interval_of_scipy(n, data, bound, kind):
         expected = "supported" if low >= bound else "contradicted" if high < bound else "not supported"
     else:
         expected = "supported" if high <= bound else "contradicted" if low > bound else "not supported"
-    found = adjudicate(claim(**{kind: bound}), rows("ours", "c" * right + "f" * (n - right)))
+    found = alone(claim(**{kind: bound}), rows("ours", "c" * right + "f" * (n - right)))
     assert found["verdict"] == expected
 
 
 @pytest.mark.parametrize("results", ["", "c", "e", "eeec"])
 def test_a_bound_without_an_interval_is_not_supported(results):
-    found = adjudicate(claim(at_least=0.0), rows("ours", results) + rows("theirs", "ccc"))
+    found = alone(claim(at_least=0.0), rows("ours", results) + rows("theirs", "ccc"))
     assert (found["verdict"], found["p"], found["effect"]) == ("not supported", None, None)
     n = results.count("c")
     assert f"not tested: ours has {n} trial{'' if n == 1 else 's'} here" in found["explained"]
@@ -90,7 +90,7 @@ def test_a_bound_without_an_interval_is_not_supported(results):
     ],
 )
 def test_a_comparison(ours, theirs, verdict):
-    found = adjudicate(claim(over="theirs"), rows("ours", ours) + rows("theirs", theirs))
+    found = alone(claim(over="theirs"), rows("ours", ours) + rows("theirs", theirs))
     only_ours = sum(a == "c" != b for a, b in zip(ours, theirs, strict=True))
     only_theirs = sum(b == "c" != a for a, b in zip(ours, theirs, strict=True))
     discordant = only_ours + only_theirs
@@ -120,7 +120,7 @@ def test_a_failed_trial_is_not_right():
 def test_what_could_not_run_is_left_out_and_so_is_its_partner():
     assert "3/4" in adjudicate(claim(at_least=0.5), rows("ours", "eccewc"))["explained"]
     ours, theirs = "ccccccccee", "wwwwwwwecc"
-    found = adjudicate(claim(over="theirs"), rows("ours", ours) + rows("theirs", theirs))
+    found = alone(claim(over="theirs"), rows("ours", ours) + rows("theirs", theirs))
     assert found["p"] == pytest.approx(binomtest(7, 7).pvalue)
     assert found["effect"] == 1.0
     assert "same 7 items" in found["explained"]
@@ -128,7 +128,7 @@ def test_what_could_not_run_is_left_out_and_so_is_its_partner():
 
 def test_a_comparison_is_of_shared_items_at_the_same_seed():
     trials = rows("ours", "c" * 8, seed=1) + rows("theirs", "w" * 8, seed=2)
-    found = adjudicate(claim(over="theirs"), trials)
+    found = alone(claim(over="theirs"), trials)
     assert (found["verdict"], found["p"], found["effect"]) == ("not supported", None, None)
     assert "not tested: no item was tried here by both ours and theirs" in found["explained"]
     trials += rows("ours", "ccc", seed=2)
@@ -160,7 +160,7 @@ def test_an_item_tried_twice_on_one_side_leaves_a_comparison_open():
     once = rows("ours", "c" * 8) + rows("theirs", "w" * 8)
     assert adjudicate(claim(over="theirs"), once)["verdict"] == "supported"
     for again in (rows("ours", "w", model="b"), rows("theirs", "c", model="b"), rows("ours", "c")):
-        found = adjudicate(claim(over="theirs"), once + again)
+        found = alone(claim(over="theirs"), once + again)
         assert (found["verdict"], found["p"], found["effect"]) == ("not supported", None, None)
         assert "ambiguous" in found["explained"]
         assert adjudicate(claim(over="theirs"), (once + again)[::-1]) == found
@@ -186,7 +186,7 @@ def test_other_arms_do_not_count():
 
 
 def test_what_the_claim_says_is_passed_on():
-    found = adjudicate(claim(at_least=0.5), [])
+    found = alone(claim(at_least=0.5), [])
     assert set(found) == {"id", "says", "verdict", "n", "p", "effect", "explained", "models"}
     assert (found["id"], found["says"]) == ("first", "It works.")
 
