@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from loopkit.batch.claim import Claim
+from loopkit.batch.claims import Claim
 from loopkit.batch.worker import Failure
 from loopkit.notebooks import NotebookError, assignments, experiments_beside
 

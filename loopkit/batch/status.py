@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from loopkit.batch.claim import Claim
+from loopkit.batch.claims import Claim
 from loopkit.batch.spec import BatchSpec, Cell
 from loopkit.store import RunLog, Store, StoreError, read_events
 

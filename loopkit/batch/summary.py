@@ -5,9 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Protocol
 
-from loopkit.batch.claim import Claim
-from loopkit.batch.claims import adjudicate
-from loopkit.batch.findings import average
+from loopkit.batch.claims import Claim, adjudicate, average
 from loopkit.metrics import accuracy
 from loopkit.store import DAMAGED, Run, Store
 

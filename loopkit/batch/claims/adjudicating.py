@@ -2,10 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
-from loopkit.batch.claim import Claim
-from loopkit.batch.findings import Finding, Row, Verdict, about, chosen, weigh
+from loopkit.batch.claims.claim import Claim
+from loopkit.batch.claims.findings import Finding, Verdict, weigh
+from loopkit.batch.claims.sides import Row, sides_of
 from loopkit.metrics import holm
 
 
@@ -43,7 +45,8 @@ def _adjudicated(
     ran: Sequence[Row],
     declared: str | None,
 ) -> dict[str, Any]:
-    concerned = about(claim, ran)
+    sides = [side.rows for side in sides_of(claim, ran)]
+    concerned = list({id(row): row for row in chain(*sides)}.values())  # the sides may overlap
     seen = None if declared is None else _ended_before(declared, concerned)
     said = finding.said if p_holm is None else f"{finding.said} {_p(claim, finding.p, p_holm, tested)}"
     if seen:
@@ -57,7 +60,7 @@ def _adjudicated(
         "p_holm": p_holm,
         "effect": finding.effect,
         "explained": said,
-        "models": sorted({str(row.get("model")) for row in chosen(ran, claim.arm, claim.where)}),
+        "models": sorted({str(row.get("model")) for row in sides[0]}),
         "digest": claim.digest,
         "declared": declared,
         "seen": seen,
