@@ -26,7 +26,7 @@ from loopkit.batch.status import opening, read_batch, record_summary
 from loopkit.batch.summary import Row, longest, summarise, trial_rows
 from loopkit.store import RunLog, RunTaken, Store, StoreError
 
-SUMMING_UP = ("scipy.stats", "statsmodels.stats.multitest", "loopkit.views.report")
+SUMMING_UP = ("scipy.stats", "loopkit.views.report")
 """Loaded while notebooks run: the summary and the report need them, and importing them takes longer than a short notebook."""
 
 
