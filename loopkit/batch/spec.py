@@ -13,44 +13,13 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from loopkit.batch.claims import Claim
 from loopkit.batch.worker import Failure
 from loopkit.notebooks import NotebookError, assignments, experiments_beside
 
 
 class SpecError(ValueError):
     """A batch file, or an override, that cannot be run as it stands. The message lists everything that is wrong."""
-
-
-class Claim(BaseModel):
-    """A sentence made testable, declared before the run. Give exactly one of `over`, `at_least`, `at_most`."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    id: str
-    says: str
-    arm: str
-    """The arm the claim is about."""
-    where: dict[str, Any] = {}
-    """Which trials count: parameter = value, or a list of values."""
-    over: str | None = None
-    """Another arm (or the same under another model, see `over_where`): `arm` is right more often, on the same items
-    at the same seed (exact McNemar)."""
-    over_where: dict[str, Any] = {}
-    """For `over`: what differs from `where` for the other arm."""
-    p_below: float = Field(default=0.05, gt=0, lt=1)
-    """For `over`."""
-    at_least: float | None = Field(default=None, ge=0, le=1)
-    """The accuracy's whole 95 % interval lies at or above this."""
-    at_most: float | None = Field(default=None, ge=0, le=1)
-    """The accuracy's whole 95 % interval lies at or below this."""
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> "Claim":
-        if sum(kind is not None for kind in (self.over, self.at_least, self.at_most)) != 1:
-            raise ValueError(f"claim {self.id!r} must have exactly one of over, at_least, at_most")
-        if self.over_where and self.over is None:
-            raise ValueError(f"claim {self.id!r} has over_where but no over")
-        return self
 
 
 class BatchSpec(BaseModel):

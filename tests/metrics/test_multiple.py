@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from statsmodels.stats.multitest import multipletests
 
 from loopkit.metrics import holm
 
@@ -24,6 +25,12 @@ def test_an_adjusted_p_is_the_smallest_alpha_at_which_the_procedure_rejects(ps):
         assert ps[place] <= adjusted <= 1
         assert adjusted == 1 or place in step_down(ps, adjusted + 1e-9)
         assert place not in step_down(ps, adjusted - 1e-9)
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+@settings(max_examples=5, deadline=None)  # each call there collects garbage
+def test_it_is_that_of_statsmodels(ps):
+    assert holm(ps) == pytest.approx(multipletests(ps, method="holm")[1].tolist())
 
 
 def test_a_worked_example():
