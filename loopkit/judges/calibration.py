@@ -98,15 +98,15 @@ class Calibration:
     def _rows(self) -> list[tuple[str, ...]]:
         rows = []
         for one in self.measures:
-            estimate = "not measured" if one.estimate is None else f"{one.estimate:.3f}"
-            interval = "" if one.low is None else f"{one.low:.3f} to {one.high:.3f}"
+            estimate = "not measured" if one.estimate is None else _rounded(one.estimate)
+            interval = "" if one.low is None else f"{_rounded(one.low)} to {_rounded(one.high)}"
             mark = {None: "", True: "✓", False: "✗"}[one.ok]
             rows.append((one.name, str(one.n), estimate, interval, one.asked, mark))
         return rows
 
     def _failed(self) -> str:
         kinds = ", ".join(f"{kind} {count}" for kind, count in sorted(self.failures.items()))
-        return f"failed judgements: {kinds}. The first: {self.first_failure}" if kinds else ""
+        return f"failed judgements: {kinds}. The first: {self.first_failure or '':.200}" if kinds else ""
 
     def __str__(self) -> str:
         table = [HEADINGS, *self._rows()]
@@ -128,6 +128,10 @@ class Calibration:
             f"<p>{html.escape(self._title())}</p><table>{row(HEADINGS, 'th')}{''.join(map(row, self._rows()))}</table>"
             f"<p>{html.escape(self._failed())}</p><p><b>{self.verdict}</b></p><ul>{reasons}</ul>"
         )
+
+
+def _rounded(number: float) -> str:
+    return f"{round(number, 3) + 0.0:.3f}"  # no -0.000
 
 
 HEADINGS = ("measure", "n", "estimate", "95 % interval", "asked", "")

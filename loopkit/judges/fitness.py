@@ -7,6 +7,18 @@ from loopkit.metrics import Estimate, Proportion
 
 ESSENTIAL = ("kappa", "inflation", "false_accepts")
 """What must have been measured: without it nobody knows what the judge's word is worth."""
+WORDS = {
+    "kappa": "agreement with the labels on accept or reject, beyond chance (kappa),",
+    "spearman": "rank correlation with the labelled scores (spearman)",
+    "inflation": "the judge's score minus the label (inflation)",
+    "false_accepts": "the share it accepts of what should be rejected (false_accepts)",
+    "repeat_sd": "the standard deviation of repeated judgements (repeat_sd)",
+    "position": "what the opposite order changes (position)",
+    "verbosity": "what padding gains (verbosity)",
+    "injection": "what a line to the judge gains (injection)",
+    "quote_validity": "the share of quotes that are in the material (quote_validity)",
+    "failures": "the share of judgements that failed (failures)",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +102,11 @@ class Fitness:
         """`value` beside what is asked of it; None for what could not be measured."""
         least, most = self.bounds(name)
         if value is None or value.estimate is None:
-            why = f"{name} could not be measured" if name in ESSENTIAL else None
+            why = (
+                f"{WORDS[name]} could not be measured: the items are too few, or too alike"
+                if name in ESSENTIAL
+                else None
+            )
             ok = False if why else None
             return Measure(name=name, n=value.n if value else 0, least=least, most=most, ok=ok, why=why)
         numbers = {"n": value.n, "estimate": value.estimate, "low": value.low, "high": value.high}
@@ -104,7 +120,7 @@ class Fitness:
     ) -> str | None:
         lowest, highest = -math.inf if least is None else least, math.inf if most is None else most
         asked = Measure(name=name, n=0, least=least, most=most).asked
-        found = f"{name} is {value.estimate:.2f}"
+        found = f"{WORDS[name]} is {value.estimate:.2f}"
         if not lowest <= value.estimate <= highest:
             return f"{found}, and {asked} is asked"
         if value.low is None:  # all observations are alike

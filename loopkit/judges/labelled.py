@@ -1,7 +1,6 @@
 """Labelled material: what people said of a text, to compare a judge with."""
 
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -107,11 +106,6 @@ def load_labelled(path: str | Path) -> list[Labelled]:
         if (before := lines.setdefault(item.id, number)) != number:
             problems.append(f"line {number}: the id {item.id!r} is that of line {before} too")
         items.append(item)
-    return usable(path, items, problems)
-
-
-def usable(path: str | Path, items: list[Labelled], problems: Sequence[str]) -> list[Labelled]:
-    """`items`, if there are some and no `problems`; else raises LabelError."""
     if problems:
         raise LabelError(f"{path} cannot be used:\n" + "\n".join(f"  {problem}" for problem in problems))
     if not items:

@@ -130,7 +130,7 @@ async def test_what_failed_is_a_rejection_that_says_nothing_about_scores():
     assert sum(found.failures.values()) == 72 * 4
     assert (found["false_accepts"].n, found["false_rejects"].estimate) == (48, 1)
     assert {found[name].n for name in ("inflation", "spearman", "verbosity", "repeat_sd")} == {0}
-    assert not found.fit and any("inflation could not be measured" in reason for reason in found.reasons)
+    assert not found.fit and any("(inflation) could not be measured" in reason for reason in found.reasons)
     assert "fallback" in str(found)
 
 
@@ -159,7 +159,7 @@ async def test_few_items_are_too_few_however_well_the_judge_does():
 async def test_a_set_without_rejected_items_cannot_show_a_judge_fit():
     found = await measured(Biased(), [item for item in ITEMS if item.accept])
     assert {"kappa", "false_accepts"} <= {one.name for one in found.measures if one.ok is False}
-    assert any("false_accepts could not be measured" in reason for reason in found.reasons)
+    assert any("(false_accepts) could not be measured" in reason for reason in found.reasons)
 
 
 async def test_what_a_judge_cannot_do_is_not_measured():

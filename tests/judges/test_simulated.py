@@ -10,7 +10,7 @@ from tests.judges.biased import items
 
 ANCHORS = {0.9: "all of it", 0.5: "a part of it", 0.1: "nothing of it"}
 RUBRIC = [Dimension(name=name, question=f"Is it {name}?", anchors=ANCHORS) for name in ("clear", "complete")]
-ITEMS = items(48)
+ITEMS = items(36)
 
 
 async def measured(policy, *, labelled=ITEMS, **settings):
@@ -75,7 +75,7 @@ async def test_the_obedient_one_is_protected_from_what_can_be_seen_and_no_more()
 async def test_the_inventing_one():
     found = await measured("inventing-judge", repeats=2, probes=())
     one = found["quote_validity"]
-    assert one.n == 48 * 2 * 2 and one.low <= 0.5 <= one.high and one.ok is False
+    assert one.n == 36 * 2 * 2 and one.low <= 0.5 <= one.high and one.ok is False
     assert found["inflation"].high < -0.1  # what is void counts 0
 
 
