@@ -103,7 +103,7 @@ def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> BatchSpec:
 def expand(spec: BatchSpec) -> list[Cell]:
     """All cells of the grid, each checked by the experiment's `Params` and against the notebook's own parameters.
 
-    Raises SpecError listing every parameter that is unknown or has a wrong value, before any kernel starts.
+    Claims and `group_by` may name these parameters and whatever else the trials have among theirs. Raises SpecError listing every parameter that is unknown or has a wrong value, before any kernel starts.
     """
     experiment = find_experiment(spec.experiment, spec.notebook)
     model = experiment.Params
@@ -112,11 +112,7 @@ def expand(spec: BatchSpec) -> list[Cell]:
         f"the notebook {spec.notebook} has a parameter {name!r} that experiments.{spec.experiment}.Params lacks"
         for name in sorted(known - set(model.model_fields))
     ]
-    asked = {*spec.group_by, *(key for claim in spec.claims for key in (*claim.where, *claim.over_where))}
-    if strange := sorted(asked - known):
-        problems.append(
-            f"claims and group_by name {', '.join(strange)}; there are {', '.join(sorted(known))}"
-        )
+    tellable = set(known)  # what claims and groups can tell trials apart by
     cells: dict[tuple[str, ...], Cell] = {}
     for block in spec.grid:
         lists = [value if isinstance(value, list) else [value] for value in block.values()]
@@ -130,13 +126,20 @@ def expand(spec: BatchSpec) -> list[Cell]:
                 continue
             try:
                 checked = model.model_validate(params)
-                cell = _cell(checked, tuple(trial.key for trial in experiment.trials(checked)))
+                trials = experiment.trials(checked)
+                cell = _cell(checked, tuple(trial.key for trial in trials))
+                tellable.update(*(trial.params for trial in trials))
             except ValidationError as error:
                 problems.append(_problems(error))
             except ValueError as error:  # the experiment's own word: a data file with bad lines, say
                 problems.append(str(error))
             else:
                 cells.setdefault(cell.keys, cell)  # an override may make two blocks stand for the same trials
+    asked = {*spec.group_by, *(key for claim in spec.claims for key in (*claim.where, *claim.over_where))}
+    if cells and (strange := sorted(asked - tellable)):
+        problems.append(
+            f"claims and group_by name {', '.join(strange)}; there are {', '.join(sorted(tellable))}"
+        )
     if problems:
         raise SpecError("; ".join(dict.fromkeys(problems)))
     return list(cells.values())
