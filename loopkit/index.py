@@ -20,7 +20,7 @@ TABLE = """CREATE TABLE IF NOT EXISTS runs (
 COLUMNS = ("run", "version", "size", "mtime", "events", "first", "last", "line", "sum")
 CHUNK = 500
 # Changes when the rows do, so that an index written by another version is not believed.
-VERSION = "3"
+VERSION = "4"
 # What a damaged file leads to; its bytes may be part of a message, and no UTF-8.
 ERRORS = (sqlite3.Error, UnicodeError)
 

@@ -95,6 +95,8 @@ class Run:
             "result": trial.get("result"),
             "kind": trial.get("kind"),
             "detail": trial.get("detail"),
+            "ended": trial.get("time"),
+            "measures": trial.get("measures", {}),
         }
 
 
@@ -219,7 +221,7 @@ class Store:
 
         Of `runs`, by id, or of all; a log without a whole event has no row. The keys are run, started (ISO 8601, UTC),
         status, parent, params, iterations, stopped_by, best_score, calls, tokens, cost (US dollars), seconds (inside
-        the phases), and of a trial its result, kind and detail. Raises StoreError for a log that is missing, cannot be
+        the phases), and of a trial its result, kind and detail, when it `ended`, and its measures. Raises StoreError for a log that is missing, cannot be
         read or counted, was changed, or has lost events that the index had seen; unless `strict`, the row of such a log has run,
         status `damaged`, params (empty) and `problem` instead, and the others are as ever.
         """
@@ -238,7 +240,7 @@ class Store:
         return rows
 
     def runs_df(self, *, strict: bool = True) -> "pd.DataFrame":
-        """One row per run, as `rows` has them, with a column for each parameter.
+        """One row per run, as `rows` has them, with a column for each parameter and each measure.
 
         Raises StoreError as `rows` does; unless `strict`, a damaged log is a row of its own, with status `damaged` and
         the reason under `problem`.
@@ -270,12 +272,12 @@ USAGE = [one.name for one in fields(Usage)]
 
 
 def flat(row: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of `Store.rows` with its parameters in their place; one named like another column gives way to it."""
+    """A row with its parameters and measures in their place; one named like another column gives way to it."""
     columns: dict[str, Any] = {}
     for name, value in row.items():
-        if name != "params":
+        if name not in ("params", "measures"):
             columns[name] = value
             continue
-        for parameter, setting in value.items():
-            columns.setdefault(parameter, setting)
+        for inner, one in value.items():
+            columns.setdefault(inner, one)
     return columns

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from loopkit.batch.spec import BatchSpec, Cell
-from loopkit.batch.status import opening, record_summary
+from loopkit.batch.status import opening, read_batch, record_summary
 from loopkit.batch.summary import summarise, trial_rows
 from loopkit.store import RunLog, Store
 
@@ -37,19 +37,22 @@ def make_batch(monkeypatch):
         store = Store(folder / "records")
         cells = []
         for arm, letters in trials.items():
-            keys = [play(store, arm, model, item, letter) for item, letter in enumerate(letters)]
-            cells.append(Cell(id=f"{arm}-{model}", params={"arm": arm, "model": model}, keys=tuple(keys)))
+            keys = tuple(key_of(arm, model, item) for item in range(len(letters)))
+            cells.append(Cell(id=f"{arm}-{model}", params={"arm": arm, "model": model}, keys=keys))
         with RunLog(folder / "status.jsonl") as status:
             command = f"loopkit batch {name}.yaml"
             status.open("batch", **opening(spec, cells, name=name, command=command))
+            for arm, letters in trials.items():
+                for item, letter in enumerate(letters):
+                    play(store, arm, model, item, letter)
             if ends:
                 for cell in cells:
                     status.append("cell", cell=cell.id, params=cell.params, status="done", detail="")
                 rows = trial_rows(store, [key for cell in cells for key in cell.keys])
                 provenance = {"command": command, "finished": "2026-11-30T12:00:00+00:00", "loopkit": "0.1.0"}
-                summary = summarise(spec, rows, name=name, provenance=provenance) | {
-                    "problems": list(problems)
-                }
+                declared = read_batch(folder).declared
+                summary = summarise(spec, rows, name=name, provenance=provenance, declared=declared)
+                summary |= {"problems": list(problems)}
                 (folder / "summary.json").write_text(json.dumps(summary), encoding="utf-8")
                 record_summary(status, summary)
         return store
@@ -58,10 +61,10 @@ def make_batch(monkeypatch):
 
 
 def play(store, arm, model, item, letter):
-    """Record one trial, unless it is on record; return its key."""
-    key = hashlib.sha256(f"{arm} {model} {item}".encode()).hexdigest()[:20]
+    """Record one trial, unless it is on record."""
+    key = key_of(arm, model, item)
     if letter == "." or store.path(key).exists():
-        return key
+        return
     params = {"trial": key, "code": "c0de", "experiment": "made", "arm": arm, "model": model}
     with store.create(key, **params, item=f"item-{item}", seed=1, size=item % 2) as log:
         usage = {"calls": 1, "input_tokens": 10, "output_tokens": item}
@@ -70,4 +73,7 @@ def play(store, arm, model, item, letter):
             result, kind = RESULTS[letter]
             log.append("stop", gate="MaxIterations", reason="enough", best=1)
             log.append("trial", result=result, kind=kind, detail=f"detail of {item}")
-    return key
+
+
+def key_of(arm, model, item):
+    return hashlib.sha256(f"{arm} {model} {item}".encode()).hexdigest()[:20]

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 from loopkit.batch.summary import trial_rows
 from loopkit.batch.trials import Trial, play
 from loopkit.models import check_id
-from loopkit.store import Store
+from loopkit.store import Store, flat
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -61,11 +61,11 @@ async def play_cell(
 ) -> pd.DataFrame:
     """Play those of a cell's trials that have no result in `out` yet; return one row per trial, in their order.
 
-    `on_done` is called after each. The columns are those of `trial_rows`.
+    `on_done` is called after each. The columns are those of `trial_rows`, and one for each measure.
     """
     import pandas as pd
 
     store = Store(Path(out) / "records")
     await play(trials, store, parallel=params.parallel, on_done=on_done)
     rows = {row["trial"]: row for row in trial_rows(store, [trial.key for trial in trials])}
-    return pd.DataFrame([rows[trial.key] for trial in trials])
+    return pd.DataFrame([flat(rows[trial.key]) for trial in trials])

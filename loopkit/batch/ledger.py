@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loopkit.batch.status import FOUND, STATUS, Begun, read_status, state
+from loopkit.batch.status import FOUND, STATUS, Begun, digests, read_status, state
 from loopkit.export import to_frame
 from loopkit.log import StoreError
 
@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 
 PLACES = ("runs", "experiments")
 CLAIM = (
-    "experiment", "batch", "claim", "verdict", "since", "changes", "entries", "n", "p", "effect", "complete", "simulated",
-    "state", "source", "says", "problem",
+    "experiment", "batch", "claim", "verdict", "since", "changes", "entries", "n", "p", "p_holm", "effect", "complete",
+    "simulated", "post_hoc", "seen", "declared", "digest", "state", "source", "says", "problem",
 )  # fmt: skip
 ENTRY = (
-    "time", "experiment", "batch", "claim", "verdict", "restated", "n", "p", "effect", "complete", "simulated", "source",
-    "says", "command", "loopkit",
+    "time", "experiment", "batch", "claim", "verdict", "restated", "n", "p", "p_holm", "effect", "complete", "simulated",
+    "post_hoc", "seen", "declared", "digest", "source", "says", "command", "loopkit",
 )  # fmt: skip
+
+LATER = ("p_holm", "post_hoc", "seen", "declared", "digest")
+"""What earlier logs and results do not say of a verdict."""
 
 Row = dict[str, Any]
 
@@ -37,8 +40,10 @@ def ledger_df(*folders: str | Path, history: bool = False) -> "pd.DataFrame":
 
     The columns: experiment, batch, claim (its id); verdict, `since` when it stands (ISO 8601) and the `changes` that led
     to it ("not supported → supported", with "(restated)" where the claim's words or terms were changed); how many
-    `entries` there are; n (trials, or pairs), p and effect; whether the batch was `complete`, and whether all models that
-    the claim is about are `simulated`; state (`finished`; `running` or `interrupted`, when the verdict is of an earlier
+    `entries` there are; n (trials, or the items of a comparison), p, `p_holm` after Holm's correction over the batch's
+    claims, and effect; whether the batch was `complete`, and whether all models that the claim is about are `simulated`;
+    whether the claim was `declared` (when, ISO 8601) after trials that it is about were on record (`post_hoc`, and how
+    many it had `seen`; None where an earlier loopkit did not say), and the `digest` of its terms; state (`finished`; `running` or `interrupted`, when the verdict is of an earlier
     time, or missing; `withdrawn`, when the batch was begun again without the claim; `recorded`, for a formal result;
     `damaged`, with the `problem`); source, the batch's folder or the result's file; and what it `says`.
 
@@ -123,7 +128,7 @@ def _of_batch(folder: Path) -> list[Track]:
     _add_summary(folder, begun)
     last = {opened["name"]: number for number, (opened, _) in enumerate(begun)}
     tracks: dict[tuple[str, str], Track] = {}
-    terms: dict[tuple[str, str], Row] = {}
+    terms: dict[tuple[str, str], tuple[str, str]] = {}
     for number, (opened, since) in enumerate(begun):
         # Only the last to begin can still be running.
         came_to = state(folder, since) if number == len(begun) - 1 or _summaries(since) else "interrupted"
@@ -132,7 +137,7 @@ def _of_batch(folder: Path) -> list[Track]:
             track = tracks.setdefault(which, Track(claim={}, state=""))
             track.claim = _claim(folder, opened | {"batch": opened["name"]}, claim)
             track.state = came_to if number == last[opened["name"]] else "withdrawn"
-            asked = {key: value for key, value in claim.items() if value not in (None, {}, [])}
+            asked = (claim["says"], digests(folder, opened)[claim["id"]])
             for summary in _summaries(since):
                 for found in summary["claims"]:
                     if found["id"] == claim["id"]:
@@ -173,7 +178,7 @@ def _read_summary(path: Path) -> Row | None:
         rows, provenance = summary["rows"], summary["provenance"]
         finished = datetime.fromisoformat(provenance["finished"])
         # The first summaries had neither n nor models with their claims.
-        common = {"n": None, "models": sorted({str(row["model"]) for row in rows})}
+        common = dict.fromkeys(LATER) | {"n": None, "models": sorted({str(row["model"]) for row in rows})}
         wanted = ("id", "says", *FOUND)
         return {
             "event": "summary",
@@ -199,6 +204,7 @@ def _entry(found: Row, summary: Row, *, restated: bool) -> Row:
         "time": summary["time"],
         "restated": restated,
         **{key: found[key] for key in ("verdict", "n", "p", "effect")},
+        **{key: found.get(key) for key in LATER},
         "complete": summary["complete"],
         "simulated": bool(models) and all(model.startswith("simulated:") for model in models),
         "command": provenance.get("command"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from loopkit.batch.status import RECORDS, STATUS, BatchRecord, read_batch
 from loopkit.batch.summary import Row, attempts, longest, settle, summarise, trial_rows
 from loopkit.export import to_frame
-from loopkit.store import DAMAGED, Store, StoreError
+from loopkit.store import DAMAGED, Store, StoreError, flat
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def trials_df(*folders: str | Path, every: bool = False) -> "pd.DataFrame":
     """One row per trial that has ended in the batches in `folders`: `folder`, the run that counts, the trial's
-    parameters, result, kind and detail, iterations, stopped_by, tokens, seconds.
+    parameters, result, kind and detail, iterations, stopped_by, tokens, seconds, when it `ended`, and its measures.
 
     Retries are resolved as the summary resolves them (`trial_rows`). The trials are those of the batch as it was last
     begun; `every` takes all on record, also those of earlier code or other parameters. A folder in which trials were
@@ -31,7 +31,7 @@ def trials_df(*folders: str | Path, every: bool = False) -> "pd.DataFrame":
                 f"no records in {folder}: name a folder that a batch, or an experiment's run, wrote"
             )
         keys = None if every or not (folder / STATUS).exists() else read_batch(folder).keys
-        rows += [{"folder": str(folder)} | row for row in trial_rows(store, keys)]
+        rows += [{"folder": str(folder)} | flat(row) for row in trial_rows(store, keys)]
     return to_frame(rows)
 
 
@@ -61,7 +61,7 @@ def rewrite_report(folder: str | Path) -> Rewritten:
     runs = store.rows(attempts(store, batch.keys), strict=False)
     trials = settle(runs)
     damaged = tuple(run["problem"] for run in runs if run["status"] == DAMAGED)
-    summary = summarise(batch, trials, name=batch.name, provenance=batch.provenance)
+    summary = summarise(batch, trials, name=batch.name, provenance=batch.provenance, declared=batch.declared)
     summary |= {"damaged": damaged} | _progress(batch, trials)
     path = write_report(batch.folder / "report.html", summary, trials, examples=longest(store, trials))
     # If it ended meanwhile, this page may stand in place of its last.

@@ -22,7 +22,7 @@ from loopkit.batch.executing import execute
 from loopkit.batch.local import local_hands
 from loopkit.batch.plan import ALL, Choice, choose, plan
 from loopkit.batch.spec import BatchSpec, Cell, expand
-from loopkit.batch.status import opening, record_summary
+from loopkit.batch.status import opening, read_batch, record_summary
 from loopkit.batch.summary import Row, longest, summarise, trial_rows
 from loopkit.store import RunLog, RunTaken, Store, StoreError
 
@@ -95,7 +95,9 @@ async def run_batch(
                 )
         trials = trial_rows(store, [key for cell in cells for key in cell.keys])
         problems = (*failed, *_problems([one.cell for one in planned], trials))
-        summary = summarise(spec, trials, name=name, provenance=_provenance(command, out))
+        summary = summarise(
+            spec, trials, name=name, provenance=_provenance(command, out), declared=read_batch(out).declared
+        )
         left = len(cells) - len(planned)
         summary["problems"] = [
             *problems,

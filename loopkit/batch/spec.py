@@ -13,44 +13,13 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from loopkit.batch.claims import Claim
 from loopkit.batch.worker import Failure
 from loopkit.notebooks import NotebookError, assignments, experiments_beside
 
 
 class SpecError(ValueError):
     """A batch file, or an override, that cannot be run as it stands. The message lists everything that is wrong."""
-
-
-class Claim(BaseModel):
-    """A sentence made testable, declared before the run. Give exactly one of `over`, `at_least`, `at_most`."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    id: str
-    says: str
-    arm: str
-    """The arm the claim is about."""
-    where: dict[str, Any] = {}
-    """Which trials count: parameter = value, or a list of values."""
-    over: str | None = None
-    """Another arm (or the same under another model, see `over_where`): `arm` is right more often, on the same items
-    at the same seed (exact McNemar)."""
-    over_where: dict[str, Any] = {}
-    """For `over`: what differs from `where` for the other arm."""
-    p_below: float = Field(default=0.05, gt=0, lt=1)
-    """For `over`."""
-    at_least: float | None = Field(default=None, ge=0, le=1)
-    """The accuracy's whole 95 % interval lies at or above this."""
-    at_most: float | None = Field(default=None, ge=0, le=1)
-    """The accuracy's whole 95 % interval lies at or below this."""
-
-    @model_validator(mode="after")
-    def _one_kind(self) -> "Claim":
-        if sum(kind is not None for kind in (self.over, self.at_least, self.at_most)) != 1:
-            raise ValueError(f"claim {self.id!r} must have exactly one of over, at_least, at_most")
-        if self.over_where and self.over is None:
-            raise ValueError(f"claim {self.id!r} has over_where but no over")
-        return self
 
 
 class BatchSpec(BaseModel):
@@ -134,7 +103,7 @@ def load_spec(path: str | Path, overrides: Sequence[str] = ()) -> BatchSpec:
 def expand(spec: BatchSpec) -> list[Cell]:
     """All cells of the grid, each checked by the experiment's `Params` and against the notebook's own parameters.
 
-    Raises SpecError listing every parameter that is unknown or has a wrong value, before any kernel starts.
+    Claims and `group_by` may name these parameters and whatever else the trials have among theirs. Raises SpecError listing every parameter that is unknown or has a wrong value, before any kernel starts.
     """
     experiment = find_experiment(spec.experiment, spec.notebook)
     model = experiment.Params
@@ -143,11 +112,7 @@ def expand(spec: BatchSpec) -> list[Cell]:
         f"the notebook {spec.notebook} has a parameter {name!r} that experiments.{spec.experiment}.Params lacks"
         for name in sorted(known - set(model.model_fields))
     ]
-    asked = {*spec.group_by, *(key for claim in spec.claims for key in (*claim.where, *claim.over_where))}
-    if strange := sorted(asked - known):
-        problems.append(
-            f"claims and group_by name {', '.join(strange)}; there are {', '.join(sorted(known))}"
-        )
+    tellable = set(known)  # what claims and groups can tell trials apart by
     cells: dict[tuple[str, ...], Cell] = {}
     for block in spec.grid:
         lists = [value if isinstance(value, list) else [value] for value in block.values()]
@@ -161,13 +126,20 @@ def expand(spec: BatchSpec) -> list[Cell]:
                 continue
             try:
                 checked = model.model_validate(params)
-                cell = _cell(checked, tuple(trial.key for trial in experiment.trials(checked)))
+                trials = experiment.trials(checked)
+                cell = _cell(checked, tuple(trial.key for trial in trials))
+                tellable.update(*(trial.params for trial in trials))
             except ValidationError as error:
                 problems.append(_problems(error))
             except ValueError as error:  # the experiment's own word: a data file with bad lines, say
                 problems.append(str(error))
             else:
                 cells.setdefault(cell.keys, cell)  # an override may make two blocks stand for the same trials
+    asked = {*spec.group_by, *(key for claim in spec.claims for key in (*claim.where, *claim.over_where))}
+    if cells and (strange := sorted(asked - tellable)):
+        problems.append(
+            f"claims and group_by name {', '.join(strange)}; there are {', '.join(sorted(tellable))}"
+        )
     if problems:
         raise SpecError("; ".join(dict.fromkeys(problems)))
     return list(cells.values())

@@ -10,7 +10,8 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 
-from loopkit.batch.spec import BatchSpec, Cell, Claim
+from loopkit.batch.claims import Claim
+from loopkit.batch.spec import BatchSpec, Cell
 from loopkit.store import RunLog, Store, StoreError, read_events
 
 STATUS = "status.jsonl"
@@ -20,12 +21,15 @@ Event = Mapping[str, Any]
 Begun = list[tuple[Event, list[Event]]]
 """Each event `batch` of a log, with the events that followed it."""
 State = Literal["finished", "running", "interrupted"]
-FOUND = ("id", "verdict", "n", "p", "effect", "models")
+FOUND = ("id", "verdict", "n", "p", "p_holm", "effect", "models", "digest", "declared", "seen", "post_hoc")
 """What is kept of an adjudicated claim; its words and its terms stand where the batch began."""
 
 
 def opening(spec: BatchSpec, cells: Sequence[Cell], *, name: str, command: str) -> dict[str, Any]:
-    """The fields of the event `batch`, with which a batch begins: all that a report needs beside the records."""
+    """The fields of the event `batch`, with which a batch begins: all that a report needs beside the records.
+
+    With the digest of each claim it is a claim's declaration, at the time of the event.
+    """
     return {
         "name": name,
         "command": command,
@@ -33,6 +37,7 @@ def opening(spec: BatchSpec, cells: Sequence[Cell], *, name: str, command: str) 
         "question": spec.question,
         "group_by": spec.group_by,
         "claims": spec.claims,
+        "digests": {claim.id: claim.digest for claim in spec.claims},
         "cells": [cell.id for cell in cells],
         "trials": {cell.id: cell.keys for cell in cells},
     }
@@ -66,6 +71,8 @@ class BatchRecord:
     """The events after that one."""
     state: State
     """`finished` once it was summarised; else `running` while a process holds the log, or `interrupted`."""
+    declared: Mapping[str, str] = field(repr=False)
+    """When each claim first stood in the log, by its digest."""
 
     @property
     def name(self) -> str:
@@ -82,10 +89,7 @@ class BatchRecord:
     @property
     def claims(self) -> list[Claim]:
         """Raises StoreError for claims that this version of loopkit cannot read."""
-        try:
-            return [Claim.model_validate(claim) for claim in self.opened["claims"]]
-        except ValidationError as error:
-            raise StoreError(f"{self.folder / STATUS}: cannot read its claims: {error}") from error
+        return _claims(self.folder, self.opened)
 
     @property
     def trials(self) -> dict[str, list[str]]:
@@ -137,8 +141,39 @@ class BatchRecord:
 def read_batch(folder: str | Path) -> BatchRecord:
     """The batch in `folder`, as it was last begun. Raises StoreError when there is none, or its log is damaged."""
     folder = Path(folder)
-    opened, since = read_status(folder)[-1]
-    return BatchRecord(folder=folder, opened=opened, since=since, state=state(folder, since))
+    begun = read_status(folder)
+    opened, since = begun[-1]
+    return BatchRecord(
+        folder=folder,
+        opened=opened,
+        since=since,
+        state=state(folder, since),
+        declared=declarations(folder, begun, opened["name"]),
+    )
+
+
+def declarations(folder: Path, begun: Begun, name: str) -> dict[str, str]:
+    """When each claim of the batch `name` first stood in the log of `folder`, by its digest."""
+    times: dict[str, str] = {}
+    for opened, _ in begun:
+        if opened["name"] == name:
+            for digest in digests(folder, opened).values():
+                times.setdefault(digest, opened["time"])
+    return times
+
+
+def digests(folder: Path, opened: Event) -> dict[str, str]:
+    """The digest of each claim by its id. An earlier loopkit wrote the terms only: they say what it is."""
+    if "digests" in opened:
+        return opened["digests"]
+    return {claim.id: claim.digest for claim in _claims(folder, opened)}
+
+
+def _claims(folder: Path, opened: Event) -> list[Claim]:
+    try:
+        return [Claim.model_validate(claim) for claim in opened["claims"]]
+    except ValidationError as error:
+        raise StoreError(f"{folder / STATUS}: cannot read its claims: {error}") from error
 
 
 def read_status(folder: Path) -> Begun:

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Protocol
 
-from loopkit.batch.claims import adjudicate
-from loopkit.batch.spec import Claim
+from loopkit.batch.claims import Claim, adjudicate, average
 from loopkit.metrics import accuracy
 from loopkit.store import DAMAGED, Run, Store
 
@@ -16,7 +15,7 @@ ROW = ("experiment", "arm", "model")
 
 def trial_rows(store: Store, keys: Iterable[str] | None = None) -> list[Row]:
     """One row per trial among `keys` (default: all on record) that has ended: parameters, result, iterations, tokens,
-    seconds.
+    seconds, when it `ended`, and its `measures` by name.
 
     A trial that was attempted several times counts once, by the attempt that settled it, else by the last that
     could not run. One that was only interrupted has no row: it will run again. Reads through the index, and raises
@@ -54,6 +53,7 @@ def _row(run: Row) -> Row:
         **run["params"],
         **{name: run[name] for name in ("result", "kind", "detail", "iterations", "stopped_by", "tokens")},
         "seconds": round(run["seconds"], 3),
+        **{name: run[name] for name in ("ended", "measures")},
     }
 
 
@@ -64,9 +64,11 @@ def longest(store: Store, trials: Sequence[Row]) -> list[Run]:
 
 
 def count_trials(trials: Sequence[Row], *keys: str) -> list[Row]:
-    """One row per combination of `keys`: n, correct, wrong, accuracy with its Wilson interval, failures by kind, cost.
+    """One row per combination of `keys`: n, correct, wrong, accuracy with its interval, failures by kind, cost, measures.
 
-    `n` counts correct, wrong and failed trials; those that could not run are `errors` and count nowhere else.
+    `n` counts correct, wrong and failed trials; those that could not run are `errors` and count nowhere else. The
+    interval of the accuracy is Wilson's; where items are repeated under several seeds it is that of `clustered`. Each of
+    `measures` has the `n` trials that recorded it, their `mean`, and its interval from `low` to `high`.
     """
 
     def label(trial: Row) -> tuple[str, ...]:
@@ -77,7 +79,10 @@ def count_trials(trials: Sequence[Row], *keys: str) -> list[Row]:
         group = list(members)
         results = Counter(trial["result"] for trial in group)
         ran = [trial for trial in group if trial["result"] != "error"]
-        got = accuracy(results["correct"], len(ran))
+        # Trials of no item are each an item of their own.
+        items = [str(trial.get("item", number)) for number, trial in enumerate(ran)]
+        right = [trial["result"] == "correct" for trial in ran]
+        got = average(right, items) if ran else accuracy(0, 0)
         rows.append(
             {key: group[0].get(key) for key in keys}
             | {
@@ -89,11 +94,25 @@ def count_trials(trials: Sequence[Row], *keys: str) -> list[Row]:
                 "wilson_high": got.high,
                 "failures": dict(Counter(trial["kind"] for trial in ran if trial["result"] == "failed")),
                 "errors": results["error"],
+                "measures": _measures(ran, items),
                 "tokens": sum(trial["tokens"] for trial in ran),
                 "seconds": round(sum(trial["seconds"] for trial in ran), 3),
             }
         )
     return rows
+
+
+def _measures(trials: Sequence[Row], items: Sequence[str]) -> dict[str, Row]:
+    counted = {}
+    for name in sorted({name for trial in trials for name in trial.get("measures", {})}):
+        there = [
+            (trial["measures"][name], item)
+            for trial, item in zip(trials, items, strict=True)
+            if name in trial.get("measures", {})
+        ]
+        got = average(*zip(*there, strict=True))
+        counted[name] = {"n": got.n, "mean": got.estimate, "low": got.low, "high": got.high}
+    return counted
 
 
 class Asked(Protocol):
@@ -104,13 +123,20 @@ class Asked(Protocol):
     group_by: list[str]
 
 
-def summarise(spec: Asked, trials: Sequence[Row], *, name: str, provenance: Mapping[str, str]) -> Row:
-    """The summary that is printed, written as summary.json and shown in the report."""
+def summarise(
+    spec: Asked,
+    trials: Sequence[Row],
+    *,
+    name: str,
+    provenance: Mapping[str, str],
+    declared: Mapping[str, str] | None = None,
+) -> Row:
+    """The summary that is printed, written as summary.json and shown in the report. For `declared` see `adjudicate`."""
     return {
         "batch": name,
         "question": spec.question,
         "rows": count_trials(trials, *ROW),
         "groups": count_trials(trials, *ROW, *spec.group_by),
-        "claims": [adjudicate(claim, trials) for claim in spec.claims],
+        "claims": adjudicate(spec.claims, trials, declared),
         "provenance": dict(provenance),
     }

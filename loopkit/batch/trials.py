@@ -8,17 +8,25 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import math
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib import import_module
 from inspect import isawaitable
+from numbers import Real
 from pathlib import Path
 from typing import Any, Literal
 
 from loopkit.loop import Outcome
 from loopkit.store import RunLog, RunTaken, Store, StoreError, encode
+
+COLUMNS = (
+    "folder", "run", "trial", "result", "kind", "detail", "accuracy", "iterations", "stopped_by", "tokens", "seconds",
+    "ended", "measures",
+)  # fmt: skip
+"""What a row of a trial has beside its parameters and measures, and what is a measure of every trial."""
 
 # How long to wait for another process that holds a trial: it may be finishing after its batch was killed.
 PATIENCE_SECONDS = 120.0
@@ -32,6 +40,19 @@ class Result:
     kind: str | None = None
     """For `failed` and `error`: the word to count by."""
     detail: str | None = None
+    measures: Mapping[str, float] = field(default_factory=dict)
+    """What else a claim may be about, by name: finite numbers, or True and False."""
+
+    def __post_init__(self) -> None:
+        for name, value in self.measures.items():
+            if not isinstance(name, str) or not name.isidentifier() or name in COLUMNS:
+                raise ValueError(
+                    f"a measure needs a name of letters, digits and _ that is none of {', '.join(COLUMNS)}, got {name!r}"
+                )
+            if not isinstance(value, Real) or not math.isfinite(value):
+                raise ValueError(f"measure {name!r} must be a finite number, True or False, got {value!r}")
+        plain = {name: one if isinstance(one, int) else float(one) for name, one in self.measures.items()}
+        object.__setattr__(self, "measures", plain)  # numpy's numbers would be recorded as text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,13 +95,16 @@ async def play(
 
 
 async def _play_one(trial: Trial, store: Store) -> Result:
-    opened = await _open(store, trial.key, {"trial": trial.key, "code": trial.code, **trial.params})
+    params = {"trial": trial.key, "code": trial.code, **trial.params}
+    opened = await _open(store, trial.key, params)
     if isinstance(opened, Result):
         return opened
     with opened as log:
         try:
             graded = trial.grade(await trial.run(log))
             result = await graded if isawaitable(graded) else graded
+            if taken := sorted(result.measures.keys() & params.keys()):
+                raise ValueError(f"measures named like parameters: {', '.join(taken)}; give them other names")
         except StoreError:
             raise  # the record itself cannot be written: nothing more can be promised
         except Exception as error:
@@ -120,7 +144,9 @@ def recorded_result(events: Sequence[Mapping[str, Any]]) -> Result | None:
     """The result among a run's events, unless it is an `error`, which does not settle a trial."""
     for event in events:
         if event["event"] == "trial" and event["result"] != "error":
-            return Result(result=event["result"], kind=event["kind"], detail=event["detail"])
+            # Earlier records have no measures.
+            given = {name: event[name] for name in ("result", "kind", "detail", "measures") if name in event}
+            return Result(**given)
     return None
 
 

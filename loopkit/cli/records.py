@@ -169,12 +169,13 @@ def _runs(args: argparse.Namespace) -> int:
 def _report(args: argparse.Namespace) -> int:
     from loopkit.batch.records import rewrite_report
     from loopkit.export import to_frame
+    from loopkit.store import flat
 
     report = rewrite_report(args.folder)
     print(
         f"{report.batch.name}: {report.batch.state}, {len(report.trials):,} of {len(report.batch.keys):,} trials have ended"
     )
-    code = _end(to_frame(report.trials), args.export, report.damaged)
+    code = _end(to_frame([flat(trial) for trial in report.trials]), args.export, report.damaged)
     print(f"report: {report.path}")
     return code
 

@@ -57,7 +57,7 @@ def required_fields(*names: str) -> Check:
             except KeyError:
                 yield Problem(f"{material.name}:1", f"no field {name!r} in the front matter")
                 continue
-            if value is None or value in ("", [], {}) or (isinstance(value, str) and not value.strip()):
+            if value is None or value in ([], {}) or (isinstance(value, str) and not value.strip()):
                 yield Problem(f"{material.name}:{front.line(name)}", f"the field {name!r} is empty")
 
     return Check("required_fields", test)
@@ -201,7 +201,9 @@ def numbers_within(
     field: str | None = None, *, pattern: str | None = None, low: float = -math.inf, high: float = math.inf
 ) -> Check:
     """A number is neither below `low` nor above `high`: that of a front-matter field (dotted names too), or those that the
-    group of the regular expression `pattern` finds in the main text. A number that is not there passes, but not front matter that cannot be read.
+    group of the regular expression `pattern` finds in the main text.
+
+    A number that is not there passes; a field in front matter that cannot be read does not.
 
     Raises ValueError unless there is one of `field` and `pattern`, a bound, and one group in the pattern.
     """

@@ -170,7 +170,7 @@ def _link_faults(token: "Token", line: int) -> Iterator[tuple[int, str]]:
             yield where, f"{'an image' if child.type == 'image' else 'a link'} that points nowhere"
     for pattern, fault in LEFT_OVER:
         for match in pattern.finditer(plain):
-            said = match.group().replace("\ufffc", "").replace("\n", " ")
+            said = match.group().replace("\ufffc", "…").replace("\n", " ")
             yield line + plain.count("\n", 0, match.start()), f"{said} {fault}"
 
 
@@ -208,7 +208,8 @@ def _end(lines: list[str]) -> int | None:
 
 
 def _body(text: str) -> str:
-    """`text` with empty lines in the place of its front matter: what follows keeps its line."""
+    """`text` with empty lines in the place of its front matter (what follows keeps its line), and an end to its last line."""
     lines = _lines(text)
     end = _end(lines) if _dashes(lines[0]) else None
-    return "\n".join(lines if end is None else [""] * (end + 1) + lines[end + 1 :])
+    kept = lines if end is None else [""] * (end + 1) + lines[end + 1 :]
+    return "\n".join(kept) + "\n"

@@ -1,4 +1,4 @@
-"""How far two raters, or two orders, agree."""
+"""How far two raters agree: on labels, on an order."""
 
 from collections.abc import Hashable, Sequence
 from typing import Literal
@@ -18,48 +18,49 @@ def kappa(
     """Cohen's kappa of two raters' labels, item by item: agreement beyond chance, 1 when they always agree.
 
     Without `weights` any two labels are equally far apart (J. Cohen, Educ. Psychol. Meas. 20, 1960). With them labels
-    are numbers, and a disagreement weighs by their distance, or by its square (J. Cohen, Psychol. Bull. 70, 1968): the
-    distance of the numbers themselves, so that a grade nobody gave does not bring its neighbours nearer.
-    The estimate is None where both raters gave one same label throughout: chance alone explains that. The 95 % interval is a `bootstrap` one over items. Raises ValueError for no labels, unequal lengths, a label that is
-    NaN, or unknown weights.
+    are numbers, and a disagreement weighs by their distance or its square (J. Cohen, Psychol. Bull. 70, 1968): that of
+    the numbers themselves, so that a grade nobody gave does not bring its neighbours closer.
+
+    The estimate is None where both raters gave the same label throughout: chance alone would agree as well. The 95 %
+    interval is that of `bootstrap` over items, so labels that always agree have none. Raises ValueError for no labels,
+    unequal lengths, a label that is NaN, unknown weights, or labels that are no numbers where weights are asked for.
     """
     same_length(first, second, "labels")
     if weights not in (None, "linear", "quadratic"):
         raise ValueError(f"weights must be None, 'linear' or 'quadratic', got {weights!r}")
     labels = [*first, *second]
-    for place, label in enumerate(labels):
-        if label != label:
-            raise ValueError(f"label {place % len(first)} is NaN: leave the item out")
-    distances = None
+    if any(label != label for label in labels):
+        raise ValueError("a label is NaN: leave its item out")
     if weights:
-        distances = np.unique(column(labels, "labels"))
         labels = column(labels, "labels").tolist()
-        numbered = {label: number for number, label in enumerate(distances.tolist())}
-    else:
-        numbered = {label: number for number, label in enumerate(dict.fromkeys(labels))}
-    codes = np.array([numbered[label] for label in labels]).reshape(2, -1).T
+    distinct = sorted(set(labels)) if weights else list(dict.fromkeys(labels))
+    codes = {label: code for code, label in enumerate(distinct)}
     from statsmodels.stats.inter_rater import cohens_kappa
 
     def statistic(rows: np.ndarray) -> float:
-        table = np.zeros((len(numbered), len(numbered)))
+        table = np.zeros((len(distinct), len(distinct)))
         np.add.at(table, tuple(rows.astype(int).T), 1)
-        with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 where chance explains all: NaN
-            return float(cohens_kappa(table, weights=distances, wt=weights, return_results=False))
+        with np.errstate(invalid="ignore"):  # 0 / 0, where chance explains all, is NaN
+            return cohens_kappa(
+                table, weights=distinct if weights else None, wt=weights, return_results=False
+            )
 
-    return bootstrap(codes, statistic)
+    return bootstrap(np.reshape([codes[label] for label in labels], (2, -1)).T, statistic)
 
 
 def spearman(first: Sequence[float], second: Sequence[float]) -> Estimate:
     """Spearman's rank correlation of paired numbers (C. Spearman, Am. J. Psychol. 15, 1904), ties at their mean rank.
 
-    The estimate is None where one side does not vary. The 95 % interval is a `bootstrap` one over the pairs. Raises
-    ValueError for no pairs, unequal lengths, or a value that is not finite.
+    The estimate is None where one side does not vary. The 95 % interval is that of `bootstrap` over the pairs, so a
+    perfect correlation has none. Raises ValueError for no pairs, unequal lengths, or a value that is not finite.
     """
     same_length(first, second, "paired values")
     from scipy.stats import rankdata
 
     def statistic(rows: np.ndarray) -> float:
-        with np.errstate(divide="ignore", invalid="ignore"):  # 0 / 0 where one side does not vary: NaN
-            return float(np.corrcoef(rankdata(rows, axis=0), rowvar=False)[0, 1])
+        ranks = rankdata(rows, axis=0)
+        a, b = (ranks - ranks.mean(axis=0)).T
+        with np.errstate(invalid="ignore"):  # 0 / 0, where one side does not vary, is NaN
+            return a @ b / np.sqrt((a @ a) * (b @ b))
 
     return bootstrap(np.column_stack([column(first, "first"), column(second, "second")]), statistic)

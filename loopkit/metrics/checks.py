@@ -10,9 +10,9 @@ def numbers(values: Sequence[float], name: str = "values") -> np.ndarray:
     found = np.asarray(values, dtype=float)
     if found.size == 0:
         raise ValueError(f"{name} must not be empty, got {values!r}")
-    for place in np.argwhere(~np.isfinite(found)):
-        at = ", ".join(map(str, place))
-        raise ValueError(f"{name}[{at}] must be a finite number, got {found[tuple(place)]}: leave it out")
+    if not np.isfinite(found).all():
+        place = np.argwhere(~np.isfinite(found))[0].tolist()
+        raise ValueError(f"{name}{place} must be a finite number, got {found[tuple(place)]}: leave it out")
     return found
 
 
@@ -27,8 +27,9 @@ def column(values: Sequence[float], name: str = "values") -> np.ndarray:
 def yes_or_no(values: Sequence[bool], name: str = "outcomes") -> np.ndarray:
     """Yes/no outcomes as an array of booleans; ValueError unless there are some and each is 0 or 1."""
     found = column(values, name)
-    for place in np.flatnonzero((found != 0) & (found != 1)):
-        raise ValueError(f"{name}[{place}] must be True or False, got {values[place]!r}")
+    other = np.flatnonzero((found != 0) & (found != 1))
+    if other.size:
+        raise ValueError(f"{name}[{other[0]}] must be True or False, got {found[other[0]]}")
     return found.astype(bool)
 
 

@@ -1,7 +1,7 @@
 """An estimate with its interval: of a mean, and of any statistic by the bootstrap."""
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,42 +31,36 @@ def mean(
 ) -> Estimate:
     """The mean with Student's t interval.
 
-    `clusters` names, for each value, what it shares its fate with: the item, where each was tried several times. The
-    standard error is then the cluster-robust one of K.-Y. Liang and S. L. Zeger (Biometrika 73, 1986), with one degree
-    of freedom less than there are clusters. Each cluster counts by the number of its values.
+    `clusters` names what each value shares with others: its item, where items are tried several times. The standard
+    error is then the cluster-robust one (K.-Y. Liang and S. L. Zeger, Biometrika 73, 1986, times G / (G - 1) for G
+    clusters), with G - 1 degrees of freedom. `n` counts values; a cluster weighs by how many it has.
 
-    No interval from fewer than two values or clusters, nor from values (or clusters) that do not differ at all. Raises ValueError for no values,
-    values that are not finite, or a number of `clusters` that is another one.
+    No interval from fewer than two values or clusters, nor where it would have width 0. Raises ValueError for no
+    values, one that is not finite, or `clusters` of another length.
     """
     values = column(values)
     fraction(confidence, "confidence")
-    centre = float(values.mean())
-    low, high = _t_interval(values, clusters, confidence)
+    groups = None if clusters is None else numbered(clusters, values)
+    centre, low, high = float(values.mean()), None, None
+    count = len(values) if groups is None else int(groups.max()) + 1
+    if count > 1:
+        from scipy.stats import sem, t
+
+        error = sem(values) if groups is None else clustered_error(values, groups)
+        half = t.isf((1 - confidence) / 2, count - 1) * error
+        low, high = _interval(centre - half, centre + half, scale=np.abs(values).max())
     return Estimate(n=len(values), estimate=centre, low=low, high=high)
 
 
-def _t_interval(
-    values: np.ndarray, clusters: Sequence[Hashable] | None, confidence: float
-) -> tuple[float | None, float | None]:
-    groups = np.arange(len(values)) if clusters is None else cluster_codes(values, clusters)
-    count = groups.max() + 1
-    if count < 2:
-        return None, None
-    from scipy.stats import t
-
-    half = t.isf((1 - confidence) / 2, count - 1) * clustered_error(values, groups)
-    return _spread(values.mean() - half, values.mean() + half)
-
-
-def cluster_codes(values: np.ndarray, clusters: Sequence[Hashable]) -> np.ndarray:
-    """The clusters numbered from 0, one number per value."""
+def numbered(clusters: Sequence[Hashable], values: np.ndarray) -> np.ndarray:
+    """The cluster of each value as a number, from 0 in order of appearance."""
     same_length(values, clusters, "values and clusters")
-    numbered: dict[Hashable, int] = {}
-    return np.array([numbered.setdefault(cluster, len(numbered)) for cluster in clusters])
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(cluster, len(numbers)) for cluster in clusters])
 
 
 def clustered_error(values: np.ndarray, groups: np.ndarray) -> float:
-    """The cluster-robust standard error of the mean of `values`; `groups` numbers their clusters, two or more."""
+    """The cluster-robust standard error of the mean of `values`, from two `groups` (numbered from 0) or more."""
     from statsmodels.regression.linear_model import OLS
 
     fit = OLS(values, np.ones(len(values))).fit(cov_type="cluster", cov_kwds={"groups": groups})
@@ -83,44 +77,48 @@ def bootstrap(
 ) -> Estimate:
     """`statistic(values)`, by default the mean, with its expanded percentile interval.
 
-    `values` has one number, or one row of k numbers, per observation: shape (n,) or (n, k). The observations are drawn
-    with replacement, `resamples` times, and `statistic` gets each draw in the same shape. A plain percentile interval is too short where n is small; so its tail
-    probabilities are those that make the interval of a mean as wide as Student's t would (T. Hesterberg, "What Teachers
-    Should Know about the Bootstrap", The American Statistician 69, 2015, section 3.3).
+    `values` has one number, or one row of k numbers, per observation: shape (n,) or (n, k). Observations are drawn with
+    replacement, n at a time, `resamples` times; `statistic` gets each draw in the same shape. A percentile interval is
+    too short for small n, so its tails are taken so far out that that of a mean is about as wide as Student's t interval
+    (T. C. Hesterberg, "What Teachers Should Know About the Bootstrap", The American Statistician 69, 2015).
 
-    A statistic says that it is undefined by returning NaN: for all `values`, the estimate is None; for some resamples, they are
-    left out; for more than half of them, there is no interval. Nor is there one where it would have width 0 (values that
-    are all equal), for that would claim certainty. Raises ValueError for no values or values that are not finite.
+    A statistic is NaN where it is undefined: for `values`, the estimate is None; for some resamples, they are left
+    out; for more than half of them, there is no interval. Nor is there one from fewer than two observations, or where it
+    would have width 0 (all values equal): that would claim certainty. Raises ValueError for no values or one that is
+    not finite.
     """
-    values = numbers(values)
+    values = numbers(values) if statistic else column(values)
     fraction(confidence, "confidence")
     if resamples < 1:
         raise ValueError(f"resamples must be >= 1, got {resamples}")
-    if statistic is None:
-        values = column(values)
     n = len(values)
-    estimate = float(values.mean() if statistic is None else statistic(values))
+    estimate = float(statistic(values) if statistic else values.mean())
     if math.isnan(estimate):
         return Estimate(n=n, estimate=None, low=None, high=None)
     low, high = None, None
     if n > 1:
-        drawn = np.fromiter(_resampled(values, statistic, resamples, seed), dtype=float, count=resamples)
+        drawn = _resampled(values, statistic, resamples, np.random.default_rng(seed))
         defined = drawn[~np.isnan(drawn)]
         if 2 * len(defined) >= resamples:
             tail = _expanded_tail(n, confidence)
-            low, high = _spread(*np.quantile(defined, [tail, 1 - tail]))
+            low, high = _interval(*np.quantile(defined, [tail, 1 - tail]), scale=np.abs(defined).max())
     return Estimate(n=n, estimate=estimate, low=low, high=high)
 
 
 def _resampled(
-    values: np.ndarray, statistic: Callable[[np.ndarray], float] | None, resamples: int, seed: int
-) -> Iterator[float]:
-    rng = np.random.default_rng(seed)
+    values: np.ndarray,
+    statistic: Callable[[np.ndarray], float] | None,
+    resamples: int,
+    rng: np.random.Generator,
+) -> np.ndarray:
+    """What scipy's bootstrap draws, too; that one warns of a wrong cause where a resample is undefined."""
     n = len(values)
-    at_once = max(1, 1_000_000 // n)  # as many resamples as fit into some megabytes
+    at_once = max(1, 1_000_000 // n)  # some megabytes, however many observations there are
+    found = []
     for start in range(0, resamples, at_once):
         draws = values[rng.integers(n, size=(min(at_once, resamples - start), n))]
-        yield from draws.mean(axis=1) if statistic is None else map(statistic, draws)
+        found.append([statistic(draw) for draw in draws] if statistic else draws.mean(axis=1))
+    return np.concatenate(found)
 
 
 def _expanded_tail(n: int, confidence: float) -> float:
@@ -129,8 +127,8 @@ def _expanded_tail(n: int, confidence: float) -> float:
     return float(norm.sf(math.sqrt(n / (n - 1)) * t.isf((1 - confidence) / 2, n - 1)))
 
 
-def _spread(low: float, high: float) -> tuple[float | None, float | None]:
-    """The interval, or none where its ends differ by rounding errors only."""
-    if math.isclose(low, high, rel_tol=1e-12):
+def _interval(low: float, high: float, *, scale: float) -> tuple[float | None, float | None]:
+    """The two ends, or none where nothing but rounding, of numbers as large as `scale`, keeps them apart."""
+    if high - low <= 1e-12 * scale:
         return None, None
     return float(low), float(high)

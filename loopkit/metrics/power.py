@@ -1,7 +1,8 @@
-"""How many items are needed: n planned before the run, so that an effect that is there will be seen.
+"""How many items show an effect: n planned before the run.
 
-Power need not grow with n: what is counted is whole, so one item more can make a test stricter than it makes it stronger. Each n returned reaches the
-power that is asked for, and so does every larger n that was looked at: some multiples of sqrt(n) further on, beyond which the saw's teeth are too small.
+Each n returned reaches the power asked for, and so does every larger n that was looked at. That is not the first n
+to reach it: counts are whole, so with one more item a test can get stricter faster than it gets stronger, and power
+against n is a saw. Looked at are some multiples of sqrt(n) more, which is further than the saw's teeth reach.
 """
 
 import math
@@ -17,9 +18,9 @@ LARGEST = 2**20
 def n_for_paired(only_first: float, only_second: float, *, power: float = 0.8, alpha: float = 0.05) -> int:
     """How many items `mcnemar` needs to find the better arm: p <= `alpha`, two-sided, and in the right direction.
 
-    In a share `only_first` of all items only the first arm is right, in `only_second` only the second. The power is exact: the number of
-    discordant pairs is binomial, and given it, so is how many of them fall to the better arm.
-    Raises ValueError for shares that are equal or impossible.
+    On a share `only_first` of all items only the first arm is right, on `only_second` only the second. The power is
+    exact: how many pairs are discordant is binomial, and so is, given that, how many of them fall to the better arm.
+    Raises ValueError for shares that are impossible, or equal: no n would do.
     """
     discordant = only_first + only_second
     if not (only_first >= 0 and only_second >= 0 and discordant <= 1):
@@ -27,9 +28,7 @@ def n_for_paired(only_first: float, only_second: float, *, power: float = 0.8, a
             f"only_first and only_second must be shares of all items, got {only_first} and {only_second}"
         )
     if only_first == only_second:
-        raise ValueError(
-            f"only_first and only_second are both {only_first}: no n shows a difference that is not there"
-        )
+        raise ValueError(f"only_first and only_second are both {only_first}: no n shows a difference")
     fraction(power, "power")
     fraction(alpha, "alpha")
     from scipy.stats import binom
@@ -46,9 +45,9 @@ def n_for_paired(only_first: float, only_second: float, *, power: float = 0.8, a
 
 
 def n_for_bound(rate: float, bound: float, *, power: float = 0.8) -> int:
-    """How many trials it takes until the whole 95 % interval of `accuracy` lies on the same side of `bound` as `rate` does.
+    """How many trials at `rate` put the whole 95 % interval of `accuracy` on that side of `bound` where `rate` is.
 
-    Raises ValueError for a rate or a bound outside [0, 1], or where they are equal.
+    Raises ValueError for a rate or a bound outside [0, 1], or where they are equal: no n would do.
     """
     if not (0 <= rate <= 1 and 0 <= bound <= 1):
         raise ValueError(f"rate and bound must lie between 0 and 1, got {rate} and {bound}")
@@ -70,13 +69,11 @@ def n_for_bound(rate: float, bound: float, *, power: float = 0.8) -> int:
 def n_for_means(effect: float, sd: float, *, power: float = 0.8, alpha: float = 0.05) -> int:
     """How many items a two-sided paired t test needs to find a mean difference of `effect`.
 
-    `sd` is the standard deviation of the differences, in the unit of `effect`. `permutation` needs about as many.
-    Raises ValueError for an effect of 0 or a standard deviation that is not positive.
+    `sd` is the standard deviation of the items' differences, in the unit of `effect`. `permutation` needs about as
+    many. Raises ValueError for an effect of 0 (no n would do) or a standard deviation that is not positive.
     """
     if effect == 0 or not math.isfinite(effect):
-        raise ValueError(
-            f"effect must be a finite number other than 0, got {effect}: no n shows one that is not there"
-        )
+        raise ValueError(f"effect must be a finite number other than 0, got {effect}: no n shows it")
     if not 0 < sd < math.inf:
         raise ValueError(f"sd must be a positive number, got {sd}")
     fraction(power, "power")

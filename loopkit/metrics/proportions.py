@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loopkit.metrics.checks import fraction, yes_or_no
-from loopkit.metrics.intervals import cluster_codes, clustered_error
+from loopkit.metrics.intervals import clustered_error, numbered
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,19 +48,20 @@ def accuracy(successes: int, n: int, confidence: float = 0.95) -> Proportion:
 
 
 def clustered(outcomes: Sequence[bool], clusters: Sequence[Hashable], confidence: float = 0.95) -> Proportion:
-    """The share of yes among outcomes that come several to a cluster: trials on one item, say.
+    """The share of yes among outcomes that come several to a cluster: the trials on one item.
 
     `clusters` names the cluster of each outcome. The interval is Wilson's at the effective sample size of E. L. Korn and
-    B. I. Graubard (Survey Methodology 24, 1998): n divided by how much larger the cluster-robust variance is than that of
-    as many independent outcomes, and by the squared ratio of the two t quantiles, for a variance from few clusters is itself uncertain; never more
-    than n. Where all outcomes are equal, it is the number of clusters. With one outcome per cluster it is `accuracy`.
+    B. I. Graubard (Survey Methodology 24, 1998): n over the design effect (the cluster-robust variance, as in `mean`,
+    over that of n independent outcomes) and over the squared ratio of the t quantiles with G - 1 and n - 1 degrees of
+    freedom, for a variance estimated from G clusters is itself uncertain; but at most n. Outcomes that are all equal
+    show no variance to go by: the effective size is then G. With one outcome per cluster this is `accuracy`.
 
-    No interval from fewer than two clusters. `successes` and `n` are as observed. Raises ValueError for no outcomes, for
-    one that is neither yes nor no, or a number of `clusters` that is another one.
+    `successes` and `n` count outcomes, as observed. No interval from fewer than two clusters. Raises ValueError for no
+    outcomes, one that is neither yes nor no, or `clusters` of another length.
     """
     right = yes_or_no(outcomes)
     fraction(confidence, "confidence")
-    groups = cluster_codes(right, clusters)
+    groups = numbered(clusters, right)
     n, successes = len(right), int(right.sum())
     low, high = None, None
     if groups.max() > 0:

@@ -32,6 +32,8 @@ def _mean_over_items(
 ) -> Estimate:
     if k < 1:
         raise ValueError(f"k must be >= 1, got {k}")
+    if len(counts) == 0:
+        raise ValueError("counts must not be empty: give one (n, c) per item")
     for place, (n, c) in enumerate(counts):
         if not 0 <= c <= n:
             raise ValueError(f"counts[{place}]: {c} right of {n} trials is impossible")

@@ -133,6 +133,7 @@ def newest(trials: Iterable[Row]) -> list[Row]:
 
 MADE = (
     "run", "trial", "code", "weights", "result", "kind", "detail", "iterations", "stopped_by", "tokens", "seconds",
+    "ended", "measures",
 )  # fmt: skip
 """What a row of a trial has beside its parameters, and what only says by which version it was made."""
 

@@ -210,3 +210,103 @@ def test_an_earlier_summary_is_not_taken_for_one_of_a_batch_begun_after_it(tmp_p
     earlier(tmp_path, [HALF], finished="2000-01-01T00:00:00+00:00")
     found = row(ledger_df(tmp_path))
     assert found["verdict"] is None and found["state"] == "interrupted"
+
+
+# --- when a claim was declared -----------------------------------------------------------------------------------
+
+LESS = HALF | {"id": "less", "says": "Some are right.", "at_least": 0.1}
+
+
+def test_a_claim_declared_before_its_trials_is_not_post_hoc_ever_after(tmp_path, make_batch):
+    for letters in (OPEN, OPEN + SUPPORTED):
+        make_batch(tmp_path, {"a": letters}, claims=[HALF])
+    found, [first, _] = row(ledger_df(tmp_path)), batches(tmp_path)
+    assert (found["declared"], found["seen"], found["post_hoc"]) == (first["time"], 0, False)
+    assert found["digest"] == first["digests"]["half"]
+
+
+def test_a_claim_declared_over_trials_on_record_is_post_hoc(tmp_path, make_batch):
+    make_batch(tmp_path, {"a": OPEN}, claims=[HALF])
+    make_batch(tmp_path, {"a": OPEN + SUPPORTED}, claims=[HALF, LESS])
+    frame, [_, second] = ledger_df(tmp_path), batches(tmp_path)
+    assert row(frame)["post_hoc"] is False
+    late = row(frame, "less")
+    assert (late["declared"], late["seen"], late["n"], late["post_hoc"]) == (second["time"], 6, 26, True)
+    history = ledger_df(tmp_path, history=True)
+    assert list(history["claim"]) == ["half", "half", "less"]
+    assert list(history["post_hoc"]) == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("change", "post_hoc"), [({"says": "Said better."}, False), ({"id": "half"}, False), ({"at_least": 0.1}, True), ({"where": {"model": "m"}}, True)]
+)  # fmt: skip
+def test_changed_terms_are_a_new_declaration_and_changed_words_are_not(
+    tmp_path, make_batch, change, post_hoc
+):
+    make_batch(tmp_path, {"a": SUPPORTED}, claims=[HALF])
+    make_batch(tmp_path, {"a": SUPPORTED}, claims=[HALF | change])
+    assert row(ledger_df(tmp_path))["post_hoc"] is post_hoc
+
+
+def test_what_another_batch_in_the_folder_declared_does_not_count(tmp_path, make_batch):
+    make_batch(tmp_path, {"a": SUPPORTED}, claims=[HALF], name="one")
+    make_batch(tmp_path, {"a": SUPPORTED}, claims=[HALF], name="two")
+    frame = ledger_df(tmp_path).set_index("batch")
+    assert dict(frame["post_hoc"]) == {"one": False, "two": True}
+
+
+def test_the_claims_of_a_batch_are_corrected_together(tmp_path, make_batch):
+    again = MORE | {"id": "again"}
+    make_batch(tmp_path, {"a": SUPPORTED, "b": "w" * 20}, claims=[HALF, MORE, again])
+    frame = ledger_df(tmp_path)
+    assert row(frame)["p_holm"] is None
+    assert row(frame, "more")["p_holm"] == pytest.approx(2 * row(frame, "more")["p"])
+
+
+OLD = ("digests", "by", "seq", "hash", "event", "time")
+
+
+def as_before(folder):
+    """Write the log of `folder` anew as a loopkit wrote it that knew neither digests nor Holm."""
+    path = folder / "status.jsonl"
+    events = read_events(path)
+    path.unlink()
+    with RunLog(path) as status:
+        for event in events:
+            fields = {key: value for key, value in event.items() if key not in OLD}
+            if event["event"] == "batch":
+                known = ("id", "says", "arm", "where", "over", "over_where", "p_below", "at_least", "at_most")
+                fields["claims"] = [{key: claim[key] for key in known} for claim in event["claims"]]
+                status.open("batch", **fields)
+            elif event["event"] == "summary":
+                known = ("id", "verdict", "n", "p", "effect", "models")
+                fields["claims"] = [{key: claim[key] for key in known} for claim in event["claims"]]
+                status.append("summary", **fields)
+
+
+def test_a_log_without_digests_tells_by_its_terms_when_a_claim_was_declared(tmp_path, make_batch):
+    make_batch(tmp_path, {"a": OPEN, "b": "wwwwww"}, claims=[HALF, MORE])
+    as_before(tmp_path)
+    before = row(ledger_df(tmp_path))
+    assert (before["verdict"], before["n"], before["p_holm"], before["post_hoc"]) == ("not supported", 6, None, None)  # fmt: skip
+    [old] = batches(tmp_path)
+    assert "digests" not in old
+    make_batch(tmp_path, {"a": OPEN + SUPPORTED, "b": "wwwwww"}, claims=[HALF | {"says": "Reworded."}, MORE, LESS])  # fmt: skip
+    frame = ledger_df(tmp_path)
+    assert [row(frame, name)["declared"] == old["time"] for name in ("half", "more", "less")] == [True, True, False]  # fmt: skip
+    assert row(frame)["changes"] == "not supported → supported (restated)", "for its words"
+    assert row(frame, "more")["changes"] is None or "restated" not in row(frame, "more")["changes"]
+
+
+def test_a_declaration_cannot_be_dated_back(tmp_path, make_batch):
+    make_batch(tmp_path, {"a": SUPPORTED}, claims=[HALF])
+    make_batch(tmp_path, {"a": SUPPORTED}, claims=[LESS])
+    path = tmp_path / "status.jsonl"
+    first, second = (event["digests"] for event in batches(tmp_path))
+    path.write_bytes(path.read_bytes().replace(first["half"].encode(), second["less"].encode(), 1))
+    [damaged] = ledger_df(tmp_path).to_dict("records")
+    assert damaged["state"] == "damaged" and f"{path}, line 1" in damaged["problem"]
+
+
+def batches(folder):
+    return [event for event in read_events(folder / "status.jsonl") if event["event"] == "batch"]

@@ -6,6 +6,7 @@ import pytest
 
 from loopkit import Store, StoreError, trials_df
 from loopkit.batch import rewrite_report
+from loopkit.batch.claims import Claim
 from loopkit.batch.status import read_batch
 from loopkit.store import RunLog, read_events
 
@@ -100,13 +101,10 @@ def test_the_summary_is_one_small_event_with_verdicts(tmp_path, make_batch):
     first, second = (e for e in read_events(tmp_path / "status.jsonl") if e["event"] == "summary")
     [claim] = first["claims"]
     assert claim == {
-        "id": "half",
-        "verdict": "not supported",
-        "n": 2,
-        "p": None,
-        "effect": 0.0,
-        "models": ["m"],
-    }
+        "id": "half", "verdict": "not supported", "n": 2, "p": None, "p_holm": None, "effect": 0.0, "models": ["m"],
+        "digest": Claim(**CLAIM).digest, "declared": read_batch(tmp_path).declared[claim["digest"]],
+        "seen": 0, "post_hoc": False,
+    }  # fmt: skip
     assert (first["n"], first["errors"], first["complete"]) == (2, 1, True)
     assert first["provenance"]["loopkit"] == "0.1.0" and second["claims"] == first["claims"]
 

@@ -131,7 +131,10 @@ def test_a_path_that_holds_no_file(tmp_path, make, said):
         ({"notebook": "a\0b"}, r"batch.yaml.*notebook 'a\\x00b'"),
         ({"grid": [{"arm": [], "count": 1}]}, "arm is an empty list"),
         ({"group_by": ["peple"]}, "group_by.*peple"),
-        ({"claims": [claim()]}, "'first' must have exactly one of over, at_least, at_most"),
+        (
+            {"claims": [claim()]},
+            "'first' must have exactly one of over, under, same_as, at_least, at_most, equals",
+        ),
         ({"claims": [claim(at_least=0.5, at_most=0.9)]}, "'first' must have exactly one"),
         ({"claims": [claim(over="reasoning", at_most=0.9)]}, "'first' must have exactly one"),
         ({"claims": [claim(at_least=90)]}, "claims.0.at_least.*got 90"),
@@ -139,7 +142,10 @@ def test_a_path_that_holds_no_file(tmp_path, make, said):
         ({"claims": [claim(over="reasoning", p_below=0)]}, "claims.0.p_below.*got 0"),
         ({"claims": [claim(at_lest=0.5)]}, "claims.0.at_lest"),
         ({"claims": [claim(at_least=0.5), claim(at_most=0.5)]}, "claims.*found twice: first"),
-        ({"claims": [claim(at_least=0.5, over_where={"model": "m"})]}, "'first' has over_where but no over"),
+        (
+            {"claims": [claim(at_least=0.5, over_where={"model": "m"})]},
+            "'first' has over_where but none of over, under, same_as",
+        ),
         ({"claims": [claim(at_least=0.5, where={"peple": 3})]}, "claims.*peple"),
         ({"claims": [claim(over="reasoning", over_where={"modle": "m"})]}, "claims.*modle"),
         ({"claims": [{"id": "first", "at_least": 0.5}]}, "claims.0.says.*claims.0.arm"),

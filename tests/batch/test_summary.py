@@ -3,14 +3,16 @@
 import os
 import time
 from collections import Counter
+from itertools import count
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest
+from scipy.stats import binomtest, sem, t
 
 from loopkit.batch import BatchSpec, count_trials, summarise
 from loopkit.batch.summary import settle, trial_rows
+from loopkit.metrics import clustered
 from loopkit.store import Store, StoreError, read_events
 
 
@@ -21,10 +23,14 @@ def no_waiting_for_the_disk():
         yield
 
 
+NUMBERS = count()
+
+
 def row(result="correct", kind=None, **params):
+    """A trial on an item of its own."""
     kind = kind or (result if result in {"failed", "error"} else None)
     return {
-        "experiment": "e", "arm": "a", "model": "m", "item": "i", "seed": 1,
+        "experiment": "e", "arm": "a", "model": "m", "item": f"i{next(NUMBERS)}", "seed": 1,
         "result": result, "kind": kind, "tokens": 10, "seconds": 0.5,
     } | params  # fmt: skip
 
@@ -61,8 +67,8 @@ def test_the_parts_add_up(trials):
 
 @given(st.integers(0, 40), st.integers(0, 40), st.integers(0, 3))
 def test_accuracy_has_the_interval_of_scipy(right, wrong, errors):
-    trials = [row()] * right + [row("wrong")] * wrong + [row("error")] * errors
-    n = right + wrong
+    results = ["correct"] * right + ["wrong"] * wrong + ["error"] * errors
+    trials, n = list(map(row, results)), right + wrong
     for group in count_trials(trials, "arm"):
         assert group["accuracy"] == (right / n if n else None)
         if n < 2:
@@ -71,6 +77,35 @@ def test_accuracy_has_the_interval_of_scipy(right, wrong, errors):
         else:
             interval = binomtest(right, n).proportion_ci(0.95, method="wilson")
             assert (group["wilson_low"], group["wilson_high"]) == pytest.approx((interval.low, interval.high))
+
+
+def test_trials_of_no_item_are_each_their_own():
+    trials = [row(), row(), row("wrong")]
+    bare = [{key: value for key, value in trial.items() if key != "item"} for trial in trials]
+    assert count_trials(bare, "arm") == count_trials(trials, "arm")
+
+
+def test_an_item_under_several_seeds_makes_the_interval_no_shorter():
+    once = [row(item=f"item-{n}") for n in range(8)] + [row("wrong", item=f"item-{n}") for n in (8, 9)]
+    often = [trial | {"seed": seed} for trial in once for seed in range(10)]
+    [one], [many] = count_trials(once, "arm"), count_trials(often, "arm")
+    assert (many["n"], many["accuracy"]) == (100, one["accuracy"])
+    got = clustered([trial["result"] == "correct" for trial in often], [trial["item"] for trial in often])
+    assert (many["wilson_low"], many["wilson_high"]) == (got.low, got.high)
+    assert many["wilson_high"] - many["wilson_low"] > 0.9 * (one["wilson_high"] - one["wilson_low"])
+
+
+def test_measures_have_their_means_and_how_many_recorded_them():
+    trials = [row(measures={"depth": n, "clean": n > 1}) for n in (1, 2, 6)]
+    trials += [row("wrong", measures={"depth": 1.0}), row(), row("error", measures={"depth": 99})]
+    [group] = count_trials(trials, "arm")
+    assert list(group["measures"]) == ["clean", "depth"]
+    depth, clean = group["measures"]["depth"], group["measures"]["clean"]
+    assert (depth["n"], depth["mean"], clean["n"], clean["mean"]) == (4, 2.5, 3, 2 / 3)
+    low, high = t.interval(0.95, 3, 2.5, sem([1, 2, 6, 1]))
+    assert (depth["low"], depth["high"]) == pytest.approx((low, high))
+    wilson = binomtest(2, 3).proportion_ci(0.95, method="wilson")
+    assert (clean["low"], clean["high"]) == pytest.approx((wilson.low, wilson.high))
 
 
 def test_order_of_trials_does_not_matter_to_counts():
@@ -110,6 +145,7 @@ def test_a_row_holds_params_result_and_cost(store):
             "run": "k1", "trial": "k1", "item": "i", "arm": "a", "people": 4,
             "result": "failed", "kind": "empty", "detail": "k1",
             "iterations": 3, "stopped_by": "MaxIterations", "tokens": 360, "seconds": 0.75,
+            "ended": store.run("k1").events[-1]["time"], "measures": {},
         }
     ]  # fmt: skip
 

@@ -6,6 +6,7 @@ import sys
 from dataclasses import replace
 from importlib import invalidate_caches
 
+import numpy as np
 import pytest
 
 from loopkit.batch import Result, Trial, code_version, play
@@ -337,3 +338,47 @@ def test_code_version_ignores_what_is_not_python(package):
     before = version("tried_package")
     (package / "notes.md").write_text("nothing\n")
     assert version("tried_package") == before
+
+
+# --- measures ----------------------------------------------------------------------------------------------------
+
+
+async def test_measures_are_recorded_and_come_back_with_the_row(player, store):
+    given = {"depth": 3, "ratio": np.float64(0.1), "count": np.int64(7), "clean": True}
+    trial = player.trial("a", Result(result="wrong", measures=given))
+    plain = {"depth": 3, "ratio": 0.1, "count": 7.0, "clean": True}
+    [result] = await play([trial], store)
+    assert result.measures == plain
+    assert await play([trial], store) == [result], "from the record"
+    [row] = store.rows([trial.key])
+    assert row["measures"] == plain and row["measures"]["clean"] is True
+    assert store.rows([trial.key]) == [row], "from the index"
+    [line] = store.runs_df().to_dict("records")
+    assert {name: line[name] for name in plain} == plain and "measures" not in line
+
+
+async def test_a_trial_on_record_from_before_there_were_measures(player, store):
+    trial = player.trial("a", CORRECT)
+    with store.create(trial.key, trial=trial.key, code=trial.code, item="a") as log:
+        log.append("trial", result="wrong", kind=None, detail="old")
+    assert await play([trial], store) == [Result(result="wrong", detail="old")]
+    assert store.rows([trial.key])[0]["measures"] == {}
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), "3", None, 1j, [1]])
+def test_a_measure_that_is_no_finite_number_is_refused(value):
+    with pytest.raises(ValueError, match="measure 'depth' must be a finite number, True or False, got "):
+        Result(result="correct", measures={"depth": value})
+
+
+@pytest.mark.parametrize("name", ["accuracy", "tokens", "result", "ended", "two words", "", 3])
+def test_a_measure_named_like_something_else_is_refused(name):
+    with pytest.raises(ValueError, match=f"that is none of .*, got {name!r}"):
+        Result(result="correct", measures={name: 1})
+
+
+async def test_a_measure_named_like_a_parameter_is_an_error_of_its_trial(player, store):
+    trial = player.trial("a", Result(result="correct", measures={"arm": 1.0}), arm="clauses")
+    [result] = await play([trial], store)
+    assert (result.result, result.kind) == ("error", "ValueError")
+    assert result.detail == "measures named like parameters: arm; give them other names"

@@ -1,13 +1,15 @@
-"""Numbers and their uncertainty, against statsmodels."""
+"""Proportions, against statsmodels and what defines Wilson's interval."""
+
+import math
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from statsmodels.stats import contingency_tables
+from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from loopkit import accuracy, mcnemar
+from loopkit.metrics import accuracy, clustered
 
 
 @st.composite
@@ -52,30 +54,89 @@ def test_a_proportion_as_words():
     assert str(accuracy(9, 10)) == f"9/10 = 90.0% [{100 * low:.1f}%, {100 * high:.1f}%]"
 
 
-@given(st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=60))
+def test_a_confidence_is_no_percentage():
+    with pytest.raises(ValueError, match="confidence must lie between 0 and 1, got 95"):
+        accuracy(3, 4, 95)
+
+
+@st.composite
+def trials(draw):
+    """Outcomes and the item of each: two items at least, of up to six trials."""
+    sizes = draw(st.lists(st.integers(1, 6), min_size=2, max_size=12))
+    items = [item for item, size in enumerate(sizes) for _ in range(size)]
+    return draw(st.lists(st.booleans(), min_size=len(items), max_size=len(items))), items
+
+
+def sizes_behind(found, confidence):
+    """The n of which `found` is Wilson's interval: at each of its ends b, n (p - b)^2 = z^2 b (1 - b)."""
+    z = stats.norm.ppf((1 + confidence) / 2)
+    ends = [end for end in (found.low, found.high) if abs(end - found.estimate) > 1e-9]
+    return [z**2 * end * (1 - end) / (end - found.estimate) ** 2 for end in ends]
+
+
+def effective_size(outcomes, items, confidence):
+    n, count, rate = len(outcomes), len(set(items)), sum(outcomes) / len(outcomes)
+    if rate in (0, 1):
+        return count
+    off = [outcome - rate for outcome in outcomes]
+    shared = sum(off[i] * off[j] for i in range(n) for j in range(n) if items[i] == items[j])
+    variance = max(shared, 0) / n**2 * count / (count - 1)
+    t = [stats.t.ppf((1 + confidence) / 2, df) for df in (count - 1, n - 1)]
+    return min(n, n * rate * (1 - rate) / (n - 1) / variance * (t[1] / t[0]) ** 2) if variance > 1e-12 else n
+
+
+@given(trials(), st.sampled_from([0.8, 0.95, 0.99]))
+@settings(max_examples=100, deadline=None)
+def test_clustered_is_wilsons_interval_at_the_effective_size(drawn, confidence):
+    outcomes, items = drawn
+    found, expected = clustered(outcomes, items, confidence), effective_size(outcomes, items, confidence)
+    assert (found.successes, found.n) == (sum(outcomes), len(outcomes))
+    assert found.estimate == pytest.approx(sum(outcomes) / len(outcomes), abs=1e-12)
+    for size in sizes_behind(found, confidence):
+        assert size == pytest.approx(
+            expected, rel=1e-6
+        )  # what is left after taking a difference of close numbers
+    low, high = proportion_confint(expected * found.estimate, expected, 1 - confidence, method="wilson")
+    assert (found.low, found.high) == (pytest.approx(low, abs=1e-9), pytest.approx(high, abs=1e-9))
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=40))
 @settings(max_examples=50, deadline=None)
-def test_mcnemar_is_the_exact_test_on_the_paired_table(pairs):
-    first, second = zip(*pairs, strict=True)
-    found = mcnemar(first, second)
-    table = [[pairs.count((a, b)) for b in (True, False)] for a in (True, False)]
-    assert (found.n, found.only_first, found.only_second) == (len(pairs), table[0][1], table[1][0])
-    assert found.effect == pytest.approx((sum(first) - sum(second)) / len(pairs), abs=1e-12)
-    if table[0][1] + table[1][0]:
-        assert found.p == pytest.approx(contingency_tables.mcnemar(table, exact=True).pvalue, abs=1e-9)
-    else:
-        assert found.p == 1.0
-    swapped = mcnemar(second, first)
-    assert (swapped.p, swapped.effect) == (found.p, -found.effect)
+def test_one_trial_per_item_is_the_plain_interval(outcomes):
+    found, plain = clustered(outcomes, range(len(outcomes))), accuracy(sum(outcomes), len(outcomes))
+    assert (found.low, found.high) == (
+        pytest.approx(plain.low, abs=1e-9),
+        pytest.approx(plain.high, abs=1e-9),
+    )
 
 
-def test_mcnemar_takes_arrays():
-    first, second = [True, True, False, True], [False, True, True, False]
-    assert mcnemar(np.array(first), np.array(second)) == mcnemar(first, second)
-    with pytest.raises(ValueError, match="got 0 and 0"):
-        mcnemar(np.array([]), np.array([]))
+def test_trials_that_repeat_each_other_make_the_interval_no_shorter():
+    outcomes = [True, True, False, True, False, True, True, True]
+    plain = accuracy(sum(outcomes), 8)
+    repeated = clustered(np.repeat(outcomes, 10), np.repeat(range(8), 10))
+    assert repeated.n == 80
+    assert repeated.low < plain.low < plain.high < repeated.high
 
 
-@pytest.mark.parametrize(("first", "second"), [([], []), ([True], []), ([True], [True, False])])
-def test_outcomes_that_are_not_paired_are_refused(first, second):
-    with pytest.raises(ValueError, match=f"got {len(first)} and {len(second)}"):
-        mcnemar(first, second)
+def test_trials_that_never_fail_are_as_many_as_their_items():
+    found, plain = clustered([True] * 60, np.repeat(range(6), 10)), accuracy(6, 6)
+    assert (found.low, found.high) == (pytest.approx(plain.low, abs=1e-12), pytest.approx(1, abs=1e-12))
+
+
+def test_trials_of_a_single_item_have_no_interval():
+    found = clustered([True, False, True], ["a"] * 3)
+    assert (found.successes, found.n, found.low, found.high) == (2, 3, None, None)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "items", "message"),
+    [
+        ([], [], "outcomes must not be empty"),
+        ([True, 0.5], [1, 2], r"outcomes\[1\] must be True or False, got 0.5"),
+        ([True, math.nan], [1, 2], r"outcomes\[1\] must be a finite number, got nan"),
+        ([True, True], [1], "got 2 and 1"),
+    ],
+)
+def test_what_is_no_outcome_is_refused_and_named(outcomes, items, message):
+    with pytest.raises(ValueError, match=message):
+        clustered(outcomes, items)

@@ -1,0 +1,86 @@
+"""Adjudication: what the records say of a batch's claims, all together."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from itertools import chain
+from typing import Any
+
+from loopkit.batch.claims.claim import Claim
+from loopkit.batch.claims.findings import Finding, Verdict, weigh
+from loopkit.batch.claims.sides import Row, sides_of
+from loopkit.metrics import holm
+
+
+def adjudicate(
+    claims: Sequence[Claim], trials: Sequence[Row], declared: Mapping[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """`supported`, `contradicted` or `not supported` for each claim, and one plain sentence that says why (`explained`).
+
+    `trials` are rows with the trial's parameters, its `result` and its measures. A failed trial is not right; one that
+    could not run (`error`) is left out, and in a comparison so is its partner. `n` counts the trials that a claim rests
+    on, or the items of a comparison; `effect` is how far the value lies above the bound or above the other arm's. `p`
+    belongs to `over` and `under`; `p_holm` is the same after Holm's correction over all claims that have one, and it is
+    what decides. The other kinds are decided by where an interval, or each value, lies. `models` are those whose trials
+    `arm` has.
+
+    `declared` says when each claim first stood in the batch's log: an ISO 8601 time by the claim's `digest`. How many of
+    the trials that it is about had ended by then is `seen`; with any, the verdict is `post_hoc`: what the records show was known, or could
+    have been, when the claim was made. For a claim without such a time the three are None.
+    """
+    ran = [row for row in trials if row["result"] != "error"]
+    findings = [weigh(claim, ran) for claim in claims]
+    corrected = holm([finding.p for finding in findings])
+    tested = sum(p is not None for p in corrected)
+    return [
+        _adjudicated(claim, finding, p_holm, tested, ran, (declared or {}).get(claim.digest))
+        for claim, finding, p_holm in zip(claims, findings, corrected, strict=True)
+    ]
+
+
+def _adjudicated(
+    claim: Claim,
+    finding: Finding,
+    p_holm: float | None,
+    tested: int,
+    ran: Sequence[Row],
+    declared: str | None,
+) -> dict[str, Any]:
+    sides = [side.rows for side in sides_of(claim, ran)]
+    concerned = list({id(row): row for row in chain(*sides)}.values())  # the sides may overlap
+    seen = None if declared is None else _ended_before(declared, concerned)
+    said = finding.said if p_holm is None else f"{finding.said} {_p(claim, finding.p, p_holm, tested)}"
+    if seen:
+        said += f"; declared after {seen:,} of its {len(concerned):,} trials were on record"
+    return {
+        "id": claim.id,
+        "says": claim.says,
+        "verdict": finding.verdict or _tested(claim, finding, p_holm),
+        "n": finding.n,
+        "p": finding.p,
+        "p_holm": p_holm,
+        "effect": finding.effect,
+        "explained": said,
+        "models": sorted({str(row.get("model")) for row in sides[0]}),
+        "digest": claim.digest,
+        "declared": declared,
+        "seen": seen,
+        "post_hoc": None if seen is None else seen > 0,
+    }
+
+
+def _tested(claim: Claim, finding: Finding, p_holm: float) -> Verdict:
+    if p_holm >= claim.p_below:
+        return "not supported"
+    more = finding.effect > 0
+    return "supported" if more == (claim.over is not None) else "contradicted"
+
+
+def _p(claim: Claim, p: float, p_holm: float, tested: int) -> str:
+    corrected = "" if p_holm == p else f", {p_holm:.2g} after Holm's correction over {tested} claims"
+    asked = "" if claim.over else "for less, with "
+    return f"p = {p:.2g}{corrected} (the claim asks {asked}p < {claim.p_below:g})"
+
+
+def _ended_before(moment: str, trials: Sequence[Row]) -> int:
+    then = datetime.fromisoformat(moment)
+    return sum(datetime.fromisoformat(row["ended"]) < then for row in trials)
