@@ -393,6 +393,13 @@ def test_blocks_that_parse_or_are_not_looked_at():
     assert problems(parses(), good) == []
 
 
+def test_yaml_with_too_many_open_brackets_is_refused_before_its_parser_takes_seconds():
+    assert problems(parses(), "x", files={"a.yaml": "[" * 100 + "]" * 100}) == []
+    assert problems(parses(), "x", files={"a.yaml": "[" * 101 + "]" * 101}) == [
+        "a.yaml:1: YAML with more than 100 brackets open at once"
+    ]
+
+
 def test_files_are_read_by_their_suffix():
     files = {
         "a.json": "{",
