@@ -222,4 +222,4 @@ def _open(store: Store, name: str, params: Mapping[str, Any]) -> RunLog:
     run = hashlib.sha256(encode([name, dict(sorted(params.items()))])).hexdigest()[:20]
     if store.path(run).exists():
         return store.resume(run)
-    return store.create(run, kind="calibration", judge=name, **params)
+    return store.create(run, **{"judge": name} | dict(params))
