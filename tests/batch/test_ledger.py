@@ -240,7 +240,9 @@ def test_a_claim_declared_over_trials_on_record_is_post_hoc(tmp_path, make_batch
 @pytest.mark.parametrize(
     ("change", "post_hoc"), [({"says": "Said better."}, False), ({"id": "half"}, False), ({"at_least": 0.1}, True), ({"where": {"model": "m"}}, True)]
 )  # fmt: skip
-def test_changed_terms_are_a_new_declaration_and_changed_words_are_not(tmp_path, make_batch, change, post_hoc):
+def test_changed_terms_are_a_new_declaration_and_changed_words_are_not(
+    tmp_path, make_batch, change, post_hoc
+):
     make_batch(tmp_path, {"a": SUPPORTED}, claims=[HALF])
     make_batch(tmp_path, {"a": SUPPORTED}, claims=[HALF | change])
     assert row(ledger_df(tmp_path))["post_hoc"] is post_hoc
