@@ -30,11 +30,11 @@ What stands in the file's folder and below belongs to what is checked. A file of
 In Python: `loopkit.judges.run_checks(skill_checks(), Material.read("SKILL.md"))`.
 
 `calibrate` lets the rubric judge for skill files judge texts that are labelled already, and says whether it is fit to
-stop a loop. A labelled file has one JSON object a line (id, main, accept, score or scores, …: `loopkit.judges.Labelled`), or is a
-pydantic-evals data set in YAML or JSON. The same command again asks only what is missing.
+stop a loop. A labelled file has one JSON object a line (id, main; accept, score or scores: `loopkit.judges.Labelled`),
+or is a pydantic-evals data set in YAML or JSON. The same command again asks only what is missing.
 
-Exit codes: 0 all passed, or fit; 1 some did not (each is named, with the places), or not fit (it says why); 2 an argument is
-wrong, or a file cannot be read; 130 interrupted.
+Exit codes: 0 all passed, or fit; 1 some did not (each is named, with the places), or not fit (it says why); 2 an
+argument is wrong, or a file cannot be read; 130 interrupted.
 """
 LABELLED = Path("data/judging/labelled.jsonl")
 

@@ -34,9 +34,9 @@ class Calibration:
     repeats: int
     """How often each item was judged as it is."""
     measures: tuple[Measure, ...]
-    """kappa, weighted (quadratically, on scores in five bands), spearman; inflation (judge minus label, also by dimension), false_accepts,
-    false_rejects (shares of the rejected and of the accepted items); repeat_sd; position, verbosity, injection
-    (change of the score); quote_validity and failures (shares)."""
+    """kappa, weighted (quadratically, on scores in five bands), spearman; inflation (judge minus label, also by
+    dimension), false_accepts and false_rejects (shares of the rejected and of the accepted items); repeat_sd;
+    position, verbosity, injection (change of the score); quote_validity and failures (shares)."""
     items: tuple[Mapping[str, Any], ...]
     """One row per item, as `items_df` has them."""
     failures: Mapping[str, int]
@@ -74,7 +74,8 @@ class Calibration:
 
     @property
     def items_df(self) -> "pd.DataFrame":
-        """One row per item: item, base, defects, label, label_accept, score, accept, barred, voids, sd, the three probes, failure."""
+        """One row per item: item, base, defects, label, label_accept; of the first judgement score, accept, barred, voids,
+        failure; sd over the repeats; under position, verbosity and injection how the score changed."""
         return to_frame(list(self.items))
 
     def to_dict(self) -> dict[str, Any]:
@@ -154,17 +155,18 @@ async def calibrate(
 ) -> Calibration:
     """Let `judge` judge labelled items, and say what its word is worth. Its scores and the labels lie between 0 and 1.
 
-    Each item is judged `repeats` times as it is, at the judge's own temperature: with the seeds `seed`, `seed` + 1, … where it has
-    `variant(seed=)`. The first judgement is what is compared with the label, as a gate asks once. Then it is judged under each of `probes`,
-    with the first seed: `position` (what is shown in the opposite order; needs `variant(reverse=)`), `verbosity` (the main text
-    padded to about twice its words), `injection` (a line to the judge in the text). `parallel` items are judged at a time.
+    Each item is judged `repeats` times as it is, at the judge's own temperature: with the seeds `seed`, `seed` + 1, …
+    where it has `variant(seed=)`. The first judgement is what is compared with the label, as a gate asks once. Then it is
+    judged under each of `probes`, with the first seed: `position` (what is shown in the opposite order; needs
+    `variant(reverse=)`), `verbosity` (the main text padded to about twice its words), `injection` (a line to the judge in
+    the text). `parallel` items are judged at a time.
 
-    A judgement that failed (a `Failure`, or a fallback verdict) is a rejection that says nothing about scores. An item on which another
-    exception was raised (no connection, say) is left out of what needs it. Both are counted as failures, by kind.
+    A judgement that failed (a `Failure`, or a fallback verdict) is a rejection that says nothing about scores. An item on
+    which another exception was raised (no connection, say) is left out of what needs it. Both are counted as failures.
 
-    With `store`, judgements are recorded as they are made, and not asked again: an interrupted calibration goes on. A judge
-    is taken for the same by `name` and `params`, so say in `params` all that decides its verdicts (model, rubric, code).
-    `on_done` is called with the number of judgements there are, and that there will be.
+    With `store`, judgements are recorded as they are made, and what was answered is not asked again: an interrupted
+    calibration goes on. A judge is taken for the same by `name` and `params`, so say in `params` all that decides its
+    verdicts (model, rubric, code). `on_done` is called with the number of judgements there are, and there will be.
 
     Raises ValueError for no items, ids that come twice, an unknown probe, or numbers that make no sense.
     """

@@ -5,7 +5,7 @@ loop = Loop(propose=draft, judge=from_evaluator(LLMJudge(rubric="…")), gates=[
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -30,9 +30,10 @@ def as_evaluator(
     threshold: float | None = None,
     candidate: "Callable[[EvaluatorContext], Any] | None" = None,
 ) -> "Evaluator":
-    """`judge` as an evaluator for `Dataset.evaluate`: the score under `name`, with what is asked for as its reason, and the
-    dimensions under `name.dimension`. With `threshold` also the assertion `name.accepted`: the score reaches it, and
-    nothing bars the candidate.
+    """`judge` as an evaluator for `Dataset.evaluate`.
+
+    It gives the score under `name`, with the feedback as its reason, and the dimensions under `name.dimension`. With
+    `threshold` also the assertion `name.accepted`: the score reaches it, and nothing bars the candidate.
 
     `candidate(context)` says what is judged, by default the task's output; a Material with a goal, for instance:
     `lambda context: Material(main=context.output, goal=context.inputs)`. A judge that fails outright is an evaluator
@@ -74,8 +75,8 @@ def from_evaluator(
     """`evaluator` as a judge of candidates that answer `inputs`; of a `Material` it sees the main text.
 
     A number is a score, an assertion 1 or 0, a label neither. What it gives names to are dimensions, and the score is
-    their mean. The reason of an assertion that fails is blocking feedback, that of a score a suggestion. An evaluator that gives
-    no score raises a `Failure` of kind `unscored`. Raises ImportError when pydantic-evals is not installed.
+    their mean. The reason of an assertion that fails is blocking feedback, that of a score a suggestion. An evaluator that
+    gives no score raises a `Failure` of kind `unscored`. Raises ImportError when pydantic-evals is not installed.
     """
     _require()
     from pydantic_evals.evaluators import EvaluationReason, EvaluatorContext
@@ -133,8 +134,9 @@ class EvalsItem:
 
     @property
     def labelled(self) -> Labelled:
-        """The case as labelled material: `inputs` are the text, or the fields of a Material; `metadata` holds the label
-        (accept, score, scores, defects, base). Raises LabelError when they do not.
+        """The case as labelled material: `inputs` are the text, or the fields of a Material; `metadata` holds the label.
+
+        Of the metadata accept, score, scores, defects and base are read. Raises LabelError when they are no label.
         """
         material = {"main": self.inputs} if isinstance(self.inputs, str) else self.inputs
         if not isinstance(material, Mapping) or not isinstance(self.metadata, Mapping):
@@ -193,14 +195,12 @@ def labelled_items(path: str | Path) -> list[Labelled]:
 
 def _without_evaluators(data: Any) -> Any:
     """`data` without what only the classes of whoever wrote it could read."""
-    if isinstance(data, Mapping):
-        skipped = ("evaluators", "report_evaluators")
-        return {
-            name: [_without_evaluators(case) for case in value] if name == "cases" and isinstance(value, Sequence) else value
-            for name, value in data.items()
-            if name not in skipped
-        }  # fmt: skip
-    return data
+    if not isinstance(data, Mapping):
+        return data
+    kept = {name: value for name, value in data.items() if name not in ("evaluators", "report_evaluators")}
+    if isinstance(kept.get("cases"), list):
+        kept["cases"] = [_without_evaluators(case) for case in kept["cases"]]
+    return kept
 
 
 def _require() -> None:

@@ -55,15 +55,16 @@ class Measure:
 
 @dataclass(frozen=True, kw_only=True)
 class Fitness:
-    """What a judge must show to be fit to stop a loop. Each threshold holds for the whole 95 % interval, not only the estimate.
+    """What a judge must show to be fit to stop a loop.
 
-    Where all observations are alike there is no interval: the estimate counts, if there are `items` of them.
+    Each threshold holds for the whole 95 % interval, not only for the estimate: few items are no excuse. Where
+    all observations are alike there is no interval: then the estimate counts, if there are `items` of them.
     """
 
     items: int = 20
-    """Labelled items that it takes at the very least: from fewer even perfect agreement says little."""
+    """Observations that it takes where all are alike: from fewer even perfect agreement says little."""
     kappa: float = 0.4
-    """Least agreement with people on accept or reject, beyond chance. Below 0.4 agreement is no more than fair in the words of
+    """Least agreement with people on accept or reject, beyond chance. Up to 0.4 it is no more than fair, in the words of
     J. R. Landis and G. G. Koch (Biometrics 33, 1977)."""
     spearman: float = 0.4
     """Least rank correlation with people's scores: a loop keeps the better of two candidates by the judge's order."""

@@ -51,16 +51,24 @@ class Hybrid:
         """Opens when a candidate that is not barred reaches the threshold."""
         return Threshold(self.threshold)
 
-    def variant(self, **changes: Any) -> "Hybrid":
-        """The same with a variant of its judge, if that has one (see `RubricJudge.variant`)."""
-        vary = getattr(self.judge, "variant", None)
-        return Hybrid(
-            checks=self.checks,
-            judge=vary(**changes) if vary else self.judge,
-            weights=self.weights,
-            threshold=self.threshold,
-            material=self._material,
-        )
+    @property
+    def variant(self) -> "Callable[..., Hybrid]":
+        """`variant(**changes)` gives the same with a variant of its judge (see `RubricJudge.variant`).
+
+        Raises AttributeError where the judge has none: then there is no other order to show things in.
+        """
+        vary = self.judge.variant
+
+        def varied(**changes: Any) -> Hybrid:
+            return Hybrid(
+                checks=self.checks,
+                judge=vary(**changes),
+                weights=self.weights,
+                threshold=self.threshold,
+                material=self._material,
+            )
+
+        return varied
 
     async def __call__(self, candidate: Any, observation: Any = None) -> Verdict:
         return await verdict_of(self._judge, candidate, observation)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 from sklearn.metrics import cohen_kappa_score
 
-from loopkit.judges import Calibration, Fitness, Labelled, calibrate
+from loopkit.judges import Calibration, Check, Fitness, Hybrid, Labelled, calibrate
 from loopkit.judges.probes import INJECTIONS
 from loopkit.metrics import Estimate
 from loopkit.store import Store
@@ -167,6 +167,13 @@ async def test_what_a_judge_cannot_do_is_not_measured():
     assert found["position"].estimate is None and found["position"].ok is None
     assert found["quote_validity"].n == 0
     assert "not measured" in str(found)
+
+
+async def test_checks_around_a_judge_that_has_no_other_order_do_not_give_it_one():
+    check = Check(name="any", test=lambda material: True)
+    for judge, measured_on in ((Biased(first=0.05), 6), (lambda candidate, observation=None: 0.5, 0)):
+        found = await measured(Hybrid(checks=[check], judge=judge), ITEMS[:6], repeats=1, probes=["position"])
+        assert found["position"].n == measured_on
 
 
 async def test_probes_that_are_not_asked_for_are_not_made():
