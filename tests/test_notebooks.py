@@ -138,7 +138,10 @@ SMALL = {
     "00_the_loop": {"model": "simulated:random", "turns": 4},
     "01_flows": {"model": "simulated:random", "walks": 3},
 }
-EXPERIMENTS = {"04_code_aided_math": {"model": "simulated:random", "count": 2, "max_iterations": 2}}
+EXPERIMENTS = {
+    "03_judges": {"model": "simulated:fair-judge", "count": 3, "calibrated": 2},
+    "04_code_aided_math": {"model": "simulated:random", "count": 2, "max_iterations": 2},
+}
 
 
 def read(name):

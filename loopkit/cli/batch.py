@@ -25,6 +25,17 @@ examples:
   loopkit batch experiments/knights/batch.yaml --only arm=clauses --shard 1/2
   loopkit batch experiments/knights/batch.yaml --set count=5 --set 'arm=[clauses]' --set model=openai:gpt-5-mini
 
+claims of a batch file: id, says, arm, where (parameter: value or list), measure, and one of
+  over: ARM          it has more: paired test on the same items, p_below (0.05) after Holm's correction
+  under: ARM         it has less
+  same_as: ARM       no difference beyond margin: NUMBER, by the whole 95 % interval of the difference
+  at_least: NUMBER   the whole 95 % interval of the mean lies there
+  at_most: NUMBER
+  equals: NUMBER     every trial has exactly this; with within: NUMBER, the whole 95 % interval lies so near
+A measure is accuracy (the default), iterations, tokens, seconds, or one that the experiment records. over_where says
+what differs from where for the other arm, such as {model: "simulated:random"}. A claim is declared when the batch
+first begins with its terms; one that is declared after trials it is about were on record is marked post hoc.
+
 The same command again does only what is missing. Exit codes: 0 everything ran; 1 a notebook or a trial could not
 run (each is named); 2 the batch file, a parameter or a model is wrong; 130 interrupted (run it again to go on).
 """
@@ -161,6 +172,7 @@ def _table(*headings: str, right: Container[str]) -> "Table":
 def _print(outcome: "BatchOutcome") -> None:
     from rich.markup import escape
 
+    from loopkit.batch.claims.wording import number
     from loopkit.views import model_label
 
     console, summary = _console(), outcome.summary
@@ -181,9 +193,26 @@ def _print(outcome: "BatchOutcome") -> None:
             f"{row['seconds']:.0f}",
         )
     console.print(table)
+    if means := [(row, name, got) for row in summary["rows"] for name, got in row["measures"].items()]:
+        table = _table(
+            "arm", "model", "measure", *numbers[:1], "mean", "95 % interval", right=(*numbers, "mean")
+        )
+        for row, name, got in means:
+            interval = "–" if got["low"] is None else f"{number(got['low'])} to {number(got['high'])}"
+            table.add_row(
+                escape(row["arm"]),
+                escape(model_label(row["model"])),
+                name,
+                str(got["n"]),
+                number(got["mean"]),
+                interval,
+            )
+        console.print("")
+        console.print(table)
     colours = {"supported": "green", "not supported": "yellow", "contradicted": "red"}
     for claim in summary["claims"]:
-        verdict = f"[bold {colours[claim['verdict']]}]{claim['verdict'].upper()}[/]"
+        late = ", post hoc" if claim["post_hoc"] else ""
+        verdict = f"[bold {colours[claim['verdict']]}]{claim['verdict'].upper()}{late}[/]"
         console.print(f"\n{verdict}  {escape(claim['says'])}\n  {escape(claim['explained'])}")
     for problem in outcome.problems:
         console.print(f"\n[bold red]COULD NOT RUN[/]  {escape(problem)}")

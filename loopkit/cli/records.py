@@ -37,10 +37,11 @@ examples:
   loopkit ledger runs experiments --export ledger.csv
 
 One line per claim and batch: the verdict now, since when, and how it came to it. A result that is committed with the
-project is `recorded`. A verdict on simulated models, or of a batch that could not run all of its trials, says so. A
-claim whose words or terms were changed is marked where it was (`restated`), one that was left out when the batch ran
-again stays in the list (`withdrawn`). In Python: `loopkit.ledger_df()`. Exit codes: 0 listed;
-1 a log or a result is damaged (it is named); 2 an argument is wrong, or the file cannot be written.
+project is `recorded`. A verdict on simulated models, or of a batch that could not run all of its trials, says so, and
+so does one on a claim that was declared after trials that it is about were on record (`post hoc`). A claim whose words
+or terms were changed is marked where it was (`restated`), one that was left out when the batch ran again stays in the
+list (`withdrawn`). In Python: `loopkit.ledger_df()`. Exit codes: 0 listed; 1 a log or a result is damaged (it is
+named); 2 an argument is wrong, or the file cannot be written.
 """
 SHOWN = 50
 """Rows of a table, unless asked for otherwise."""
@@ -248,10 +249,11 @@ LEAST = (
     "tokens",
     "p",
     "model",
+    "p by Holm",
     "store",
 )
 """What a terminal without room for all columns does without, in this order."""
-NUMBERS = {"iterations", "best", "tokens", "cost", "seconds", "n", "p", "effect"}
+NUMBERS = {"iterations", "best", "tokens", "cost", "seconds", "n", "p", "p by Holm", "effect"}
 
 
 def _run(row: Mapping[str, Any]) -> Cells:
@@ -287,18 +289,22 @@ def _entry(row: Mapping[str, Any]) -> Cells:
 
 def _which(row: Mapping[str, Any]) -> Cells:
     marks = " (simulated)" * (row["simulated"] is True) + " (incomplete)" * (row["complete"] is False)
+    marks += " (post hoc)" * (row["post_hoc"] is True)
     which = {name: _text(row[name]) for name in ("experiment", "batch", "claim")}
     return which | {"verdict": _text(row["verdict"]) + marks}
 
 
 def _numbers(row: Mapping[str, Any]) -> Cells:
-    p = row["p"]
-    small = isinstance(p, float) and p < 0.001
     return {
         "n": _text(row["n"], ",.0f"),
         "effect": _text(row["effect"], "+.3f"),
-        "p": "<0.001" if small else _text(p, ".3f"),
+        "p": _p(row["p"]),
+        "p by Holm": _p(row["p_holm"]),
     }
+
+
+def _p(p: float | None) -> str:
+    return "<0.001" if p is not None and p < 0.001 else _text(p, ".3f")
 
 
 def _text(value: Any, spec: str = "") -> str:

@@ -31,7 +31,9 @@ from loopkit.views.trace import Source, Trace, as_run
 
 LISTED = 200
 """Items that are listed at most; the menu has them all."""
-INTERVALS = "Accuracy with 95% Wilson intervals; open symbols are simulated models."
+INTERVALS = (
+    "Accuracy with 95% Wilson intervals, by item where seeds repeat one; open symbols are simulated models."
+)
 SIMULATED = (
     "Some results come from simulated models. They show how an experiment behaves, not what a model can do."
 )

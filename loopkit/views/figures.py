@@ -163,10 +163,13 @@ def arms_info(rows: Sequence[Row]) -> list[Share]:
     """One record per row of a summary, best first; rows without any result last."""
     shares = []
     for row, (label, simulated) in zip(rows, arm_labels(rows), strict=True):
-        counts = {"successes": row["correct"], "n": row["n"], "estimate": row["accuracy"]}
-        result = Proportion(**counts, low=row["wilson_low"], high=row["wilson_high"])
-        shares.append(Share(label, simulated, None, result))
+        shares.append(Share(label, simulated, None, _result(row)))
     return sorted(shares, key=lambda share: (share.result.n == 0, -(share.result.estimate or 0), share.label))
+
+
+def _result(row: Row) -> Proportion:
+    counts = {"successes": row["correct"], "n": row["n"], "estimate": row["accuracy"]}
+    return Proportion(**counts, low=row["wilson_low"], high=row["wilson_high"])
 
 
 def arms_figure(rows: Sequence[Row], *, target: float | None = None) -> go.Figure:
@@ -194,14 +197,19 @@ def arms_figure(rows: Sequence[Row], *, target: float | None = None) -> go.Figur
 def items_info(groups: Sequence[Row], *, by: str = "people") -> list[Share]:
     """One record per arm × model and value of the key `by`, pooled over whatever else tells `groups` apart.
 
-    Intervals are Wilson's, of the pooled counts. Rows without `by`, or without a result, are left out.
+    The interval of what is pooled is Wilson's, of the counts. Rows without `by`, or without a result, are left out.
     """
-    counts: dict[tuple[str, bool, Any], tuple[int, int]] = {}
+    pooled: dict[tuple[str, bool, Any], list[Row]] = {}
     for row, arm in zip(groups, arm_labels(groups), strict=True):
         if row.get(by) is not None and row["n"]:
-            correct, n = counts.get((*arm, row[by]), (0, 0))
-            counts[*arm, row[by]] = (correct + row["correct"], n + row["n"])
-    return [Share(*key, accuracy(correct, n)) for key, (correct, n) in counts.items()]
+            pooled.setdefault((*arm, row[by]), []).append(row)
+    return [Share(*key, _pooled(rows)) for key, rows in pooled.items()]
+
+
+def _pooled(rows: Sequence[Row]) -> Proportion:
+    if len(rows) == 1:
+        return _result(rows[0])
+    return accuracy(sum(row["correct"] for row in rows), sum(row["n"] for row in rows))
 
 
 def items_figure(groups: Sequence[Row], *, by: str = "people") -> go.Figure:

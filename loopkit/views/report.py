@@ -22,6 +22,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
+from loopkit.batch.claims.wording import number
 from loopkit.store import Run
 from loopkit.views.comparison import PAIRED, pairs_figure, pairs_info
 from loopkit.views.figures import arms_figure, convergence_figure, items_figure, items_info, model_label
@@ -31,8 +32,14 @@ Row = Mapping[str, Any]
 NAMED = 10
 """Of a long list of problems, or of runs with the same one, as many are named; the records hold them all."""
 VERDICTS = {"supported": ("✓", "yes"), "not supported": ("○", "open"), "contradicted": ("✗", "no")}
+MEANS = ("measure", "n", "mean", "95% interval")
 ARMS = ("n", "correct", "wrong", "failed", "accuracy", "95% interval", "could not run", "tokens", "seconds")
-FORMATS = dict.fromkeys(ARMS, ",") | {"95% interval": "", "accuracy": ".1%", "seconds": ",.1f"}
+FORMATS = dict.fromkeys(ARMS, ",") | {
+    "95% interval": "",
+    "accuracy": ".1%",
+    "seconds": ",.1f",
+    "mean": ",.4g",
+}
 
 
 def write_report(
@@ -69,6 +76,7 @@ def _page(summary: Row, trials: Sequence[Row], examples: Sequence[Run]) -> str:
         _section(
             "Arms", _table((*_who(rows), *ARMS), map(_arm, rows)), _figure(arms_figure(rows), INTERVALS)
         ),
+        _measures(rows),
         _pairs(trials),
         *(_groups(groups, key) for key in _split_by(rows, groups)),
         _failures(rows),
@@ -154,12 +162,20 @@ def _claim(claim: Row) -> str:
     mark, kind = VERDICTS.get(claim["verdict"], ("?", "open"))
     numbers = [] if claim["effect"] is None else [f"effect {claim['effect']:+.3g}"]
     if (p := claim["p"]) is not None:
-        numbers.append("p < 0.001" if p < 0.001 else f"p = {p:.3f}")
+        corrected = claim.get("p_holm", p)  # earlier summaries have none
+        numbers.append(_p(p) if corrected == p else f"{_p(p)}, by Holm {_p(corrected)}")
     if (models := claim.get("models")) and all(model.startswith("simulated:") for model in models):
         numbers.append("simulated")
-    return f"""<article class="claim {kind}"><p class="badge">{mark} {_esc(claim["verdict"])}</p>
+    if declared := claim.get("declared"):
+        numbers.append(f"declared {declared[:16].replace('T', ' ')} as {claim['digest'][:12]}")
+    late = " <span>post hoc</span>" if claim.get("post_hoc") else ""
+    return f"""<article class="claim {kind}"><p class="badge">{mark} {_esc(claim["verdict"])}{late}</p>
         <div><p class="says">{_esc(claim["says"])}</p><p>{_esc(claim["explained"])}</p>
         <p class="numbers">{_esc(" · ".join([*numbers, claim["id"]]))}</p></div></article>"""
+
+
+def _p(p: float) -> str:
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def _who(rows: Sequence[Row]) -> list[str]:
@@ -174,6 +190,20 @@ def _arm(row: Row) -> dict[str, Any]:
     interval = None if low is None else f"{low:.1%} – {high:.1%}"
     derived = {"95% interval": interval, "failed": failed, "could not run": row["errors"]}
     return {**row, **derived, "model": model_label(row["model"])}
+
+
+def _measures(rows: Sequence[Row]) -> str:
+    """The means of what trials recorded beside their result; nothing where none did."""
+    told = [
+        {**row, "model": model_label(row["model"]), "measure": name, **got, "95% interval": _interval(got)}
+        for row in rows
+        for name, got in row.get("measures", {}).items()
+    ]
+    return _section("Measures", _table((*_who(rows), *MEANS), told)) if told else ""
+
+
+def _interval(got: Row) -> str | None:
+    return None if got["low"] is None else f"{number(got['low'])} – {number(got['high'])}"
 
 
 def _split_by(rows: Sequence[Row], groups: Sequence[Row]) -> list[str]:
@@ -258,7 +288,9 @@ def _esc(value: object) -> str:
     return html.escape(str(value))
 
 
-INTERVALS = "Accuracy with 95% Wilson intervals; open symbols are simulated models."
+INTERVALS = (
+    "Accuracy with 95% Wilson intervals, by item where seeds repeat one; open symbols are simulated models."
+)
 SIMULATED = """<aside class="simulated"><strong>Simulated.</strong> Some results come from simulated models,
 labelled (simulated). They show how the experiment behaves, not what a language model can do.</aside>"""
 

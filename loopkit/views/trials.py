@@ -6,9 +6,9 @@ from typing import Any
 Row = Mapping[str, Any]
 RESULTS = {"wrong": "✗ wrong", "failed": "! failed", "error": "⊘ could not run", "correct": "✓ correct"}
 BEFORE = ("result", "kind", "detail", "arm", "model", "item")
-AFTER = ("iterations", "stopped_by", "tokens", "seconds", "run")
+AFTER = ("iterations", "stopped_by", "tokens", "seconds", "ended", "run")
 CHOICES = ("result", "arm", "model")
-OTHER = {*BEFORE, *AFTER, "trial"}
+OTHER = {*BEFORE, *AFTER, "trial", "measures"}
 FORMATS = {"iterations": ",", "tokens": ",", "seconds": ",.1f"}
 VALUES = 50
 """A parameter with more values than this is as good as an item, and no column."""
@@ -21,12 +21,14 @@ def trials_info(trials: Sequence[Row]) -> dict[str, Any]:
 
     A column has a title, a `look` ("num" for numbers), whether it is one to `choose` by, and `texts`: one per row, or,
     where few are distinct, each of these once, and `at`, the place of each row's text among them. Columns that no trial
-    has are left out; of the parameters those are in that tell trials apart by few values.
+    has are left out; of the parameters those are in that tell trials apart by few values, of the measures all.
     """
     order = {result: rank for rank, result in enumerate(RESULTS)}
     ordered = sorted(trials, key=lambda trial: order.get(trial.get("result"), -1))
-    names = [*BEFORE, *_parameters(trials), *AFTER]
-    columns = (_column(name, [trial.get(name) for trial in ordered]) for name in names)
+    told = [{**trial.get("measures", {}), **trial} for trial in ordered]
+    measures = dict.fromkeys(name for trial in trials for name in trial.get("measures", {}))
+    names = [*BEFORE, *_parameters(trials), *measures, *AFTER]
+    columns = (_column(name, [trial.get(name) for trial in told]) for name in names)
     return {"rows": len(ordered), "columns": [column for column in columns if column]}
 
 

@@ -203,6 +203,10 @@ def test_claims_of_the_summary(done):
     verdicts = {name: claim["verdict"] for name, claim in claims.items()}
     assert verdicts == {"oracle": "supported", "floor": "contradicted", "pair": "supported"}
     assert claims["pair"]["p"] < 0.001 < claims["pair"]["effect"]
+    [opened, *_] = read_events(done[0].out / "status.jsonl")
+    assert {name: claim["digest"] for name, claim in claims.items()} == opened["digests"]
+    for claim in claims.values():
+        assert (claim["declared"], claim["seen"], claim["post_hoc"]) == (opened["time"], 0, False)
 
 
 def test_what_is_printed_when_piped(done):

@@ -9,6 +9,7 @@ import yaml
 
 from loopkit import cli
 from loopkit.batch import runner
+from loopkit.batch.claims import Claim
 from loopkit.store import StoreError
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02_constraint_solving.ipynb"
@@ -40,7 +41,7 @@ def row(**changes):
     return {
         "experiment": "knights", "arm": "clauses", "model": "simulated:random", "n": 40, "correct": 30,
         "wrong": 3, "accuracy": 0.75, "wilson_low": 0.598, "wilson_high": 0.858, "errors": 0,
-        "failures": {"no solution": 5, "[odd]": 2}, "tokens": 12345, "seconds": 67.8,
+        "failures": {"no solution": 5, "[odd]": 2}, "tokens": 12345, "seconds": 67.8, "measures": {},
     } | changes  # fmt: skip
 
 
@@ -148,7 +149,7 @@ def test_the_folder_is_named_after_experiment_and_file(capsys, stub, batch_file)
 
 def test_piped_output_has_the_table_and_the_verdicts(capsys, stub, batch_file):
     claims = [
-        {"verdict": verdict, "says": f"Claim {n} [sic].", "explained": f"explained {n}"}
+        {"verdict": verdict, "says": f"Claim {n} [sic].", "explained": f"explained {n}", "post_hoc": n == 2}
         for n, verdict in enumerate(("supported", "not supported", "contradicted"))
     ]
     stub(rows=[row(), row(arm="reasoning", n=1, correct=0, accuracy=0.0, wilson_low=None, wilson_high=None,
@@ -179,8 +180,26 @@ def test_piped_output_has_the_table_and_the_verdicts(capsys, stub, batch_file):
     assert "–" in reasoning, "one trial has no interval"
     assert "\nSUPPORTED  Claim 0 [sic].\n  explained 0\n" in out
     assert "\nNOT SUPPORTED  Claim 1 [sic].\n  explained 1\n" in out
-    assert "\nCONTRADICTED  Claim 2 [sic].\n  explained 2\n" in out
+    assert "\nCONTRADICTED, post hoc  Claim 2 [sic].\n  explained 2\n" in out
+    assert "measure" not in out
     assert out.endswith("report: runs/knights-small/report.html\n")
+
+
+def test_measures_have_a_table_of_their_own(capsys, stub, batch_file):
+    depth = {"n": 40, "mean": 12.345, "low": 11.5, "high": 13.19}
+    once = {"n": 1, "mean": 2000.0, "low": None, "high": None}
+    stub(rows=[row(measures={"depth": depth}), row(arm="reasoning", measures={"depth": once})])
+    _, out, _ = run(capsys, "batch", batch_file)
+    lines = [" ".join(line.split()) for line in out.splitlines()]
+    assert "arm model measure n mean 95 % interval" in lines
+    assert "clauses random (simulated) depth 40 12.3 11.5 to 13.2" in lines
+    assert "reasoning random (simulated) depth 1 2,000 –" in lines
+
+
+def test_help_has_the_vocabulary_of_claims(capsys):
+    _, out, _ = run(capsys, "batch", "--help")
+    for field in Claim.model_fields:
+        assert re.search(rf"\b{field}\b", out), field
 
 
 def test_a_model_without_a_single_counted_trial(capsys, stub, batch_file):

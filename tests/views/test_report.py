@@ -109,6 +109,28 @@ def test_the_order_is_question_claims_arms_failures_trials_provenance(report):
     assert places == sorted(places)
 
 
+def test_claims_show_what_holm_makes_of_p_and_when_they_were_declared(report):
+    late = {"p_holm": 0.0642, "digest": "0123456789abcdef", "declared": "2026-11-30T20:23:57.417+00:00"}
+    text = report(claims=[claim("supported", post_hoc=True, **late)]).text
+    assert "✓ supported post hoc" in " ".join(text.split())
+    assert "p = 0.032, by Holm p = 0.064 · declared 2026-11-30 20:23 as 0123456789ab · supported" in text
+    for same in ({}, {"p_holm": 0.0321, "post_hoc": False}):
+        text = report(claims=[claim("supported", **same)]).text
+        assert "p = 0.032 · supported" in text and "post hoc" not in text and "Holm" not in text
+
+
+def test_measures_have_their_means_and_a_column_in_the_trials(report):
+    depth = {"n": 3, "mean": 2.5, "low": 1.25, "high": 3.75}
+    page = report(
+        [trial(measures={"depth": 2.5}), trial("wrong", "kk-2")], rows=[row(measures={"depth": depth})]
+    )
+    assert "Measures" in page.text and "1.25 – 3.75" in page.text
+    [data] = [json.loads(script) for script in page.data if '"rows"' in script]
+    [column] = [column for column in data["columns"] if column["title"] == "Depth"]
+    assert column["look"] == "num" and "2.5" in column["texts"]
+    assert "Measures" not in report().text
+
+
 def test_claims_show_their_verdict_in_words_and_their_numbers(report):
     text = report().text
     assert all(

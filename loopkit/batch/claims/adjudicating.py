@@ -24,8 +24,8 @@ def adjudicate(
     `arm` has.
 
     `declared` says when each claim first stood in the batch's log: an ISO 8601 time by the claim's `digest`. How many of
-    the trials that it is about had ended by then is `seen`; with any, the verdict is `post_hoc`: what the records show was known, or could
-    have been, when the claim was made. For a claim without such a time the three are None.
+    the trials that it is about had ended by then is `seen`; with any, the verdict is `post_hoc`: the claim may have been
+    made to fit them. For a claim without such a time the three are None.
     """
     ran = [row for row in trials if row["result"] != "error"]
     findings = [weigh(claim, ran) for claim in claims]

@@ -101,7 +101,7 @@ def _each(claim: Claim, side: Side) -> Finding:
     (item, seed), value = others[0]
     named = item if seed == "None" else f"{item} at seed {seed}"
     said = (
-        f"{len(others)} of {n} trials{side.lacking} differ from {asked}, which the claim asks of every one; the first is "
+        f"the claim asks for {asked} in every trial, and {len(others)} of {n}{side.lacking} have another value; the first is "
         f"{named}: {exactly(value)}"
     )
     return Finding(said=said, n=n, effect=effect, verdict="contradicted")
@@ -148,7 +148,8 @@ def _told(
             f"{ours} alone {words.verb} {pair.only_first} times and {theirs} alone {pair.only_second} times"
         )
     else:
-        told = f"{ours} has a mean {claim.measure} of {words.level(fmean(left))} and {theirs} of {words.level(fmean(right))}"
+        means = words.level(fmean(left)), words.level(fmean(right))
+        told = f"mean {claim.measure} {means[0]} for {ours} and {means[1]} for {theirs}"
     return f"{told}: difference {words.change(pair.effect)}"
 
 
