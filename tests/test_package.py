@@ -111,7 +111,7 @@ def test_each_module_of_the_lowest_row_is_light(name):
     assert not loaded_by(f"import {name}") & HEAVY
 
 
-@pytest.mark.parametrize("module", [loopkit, import_module("loopkit.models"), import_module("loopkit.views"), import_module("loopkit.batch"), import_module("loopkit.notebooks")], ids=lambda module: module.__name__)  # fmt: skip
+@pytest.mark.parametrize("module", [loopkit, import_module("loopkit.metrics"), import_module("loopkit.models"), import_module("loopkit.views"), import_module("loopkit.batch"), import_module("loopkit.notebooks")], ids=lambda module: module.__name__)  # fmt: skip
 def test_every_exported_name_resolves(module):
     assert len(set(module.__all__)) == len(module.__all__)
     for name in module.__all__:

@@ -60,5 +60,4 @@ def test_95_percent_intervals_cover_93_to_97_percent(draw, n):
     rng = np.random.default_rng(n)
     drawn = (draw(rng, n) for _ in range(DRAWS))
     covered = sum(found.low <= truth <= found.high for truth, found in drawn) / DRAWS
-    print(f"{draw.__name__}, n = {n}: {covered:.2%}")
     assert 0.93 <= covered <= 0.97

@@ -19,7 +19,7 @@ def step_down(ps, alpha):
 
 
 @given(st.lists(st.floats(1e-6, 1), min_size=1, max_size=8))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_an_adjusted_p_is_the_smallest_alpha_at_which_the_procedure_rejects(ps):
     for place, adjusted in enumerate(holm(ps)):
         assert ps[place] <= adjusted <= 1
