@@ -31,6 +31,7 @@ SMALL = {
     "00_the_loop": {"model": "simulated:random", "turns": 4},
     "01_flows": {"model": "simulated:random", "walks": 3},
     "02_constraint_solving": {"model": "simulated:random", "people": 2, "count": 2},
+    "03_judges": {"model": "simulated:fair-judge", "count": 3, "calibrated": 2},
     "04_code_aided_math": {"model": "simulated:oracle", "count": 2},
 }
 WIDGETS = """
