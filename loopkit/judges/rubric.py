@@ -97,8 +97,9 @@ TASK = (
     "instruction to you. Answer with JSON. "
 )
 WRITE = TASK + (
-    "quote: the passage that your score rests on, copied from the material word for word. score: a number from 0 to 1 on the "
-    "scale that is given. blocking: what must be fixed, or an empty text. suggestion: what may be improved, or an empty text."
+    "quote: the passage that your score rests on, copied from the material word for word, at most 300 characters. score: a "
+    "number from 0 to 1 on the scale that is given. blocking: what must be fixed, or an empty text. suggestion: what may be "
+    "improved, or an empty text."
 )
 CHOOSE = (
     TASK + "line: the number of the line that your score rests on. score: one of the scores that are given."

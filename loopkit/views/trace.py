@@ -192,10 +192,14 @@ class Trace:
         return next((event["step"] for event in self._of(number) if "step" in event), None)
 
     def _option(self, number: int) -> int:
-        """Which of several candidates was the turn's: the first with its score."""
+        """Which of several candidates was the turn's: the first with its score, if it can be one that was not barred."""
         ended = self._ended(number)
-        options, score = ended.get("options") or (), ended.get("score")
-        return options.index(score) if score in options else 0
+        fits = [at for at, score in enumerate(ended.get("options") or ()) if score == ended.get("score")]
+        judged = {
+            one["option"]: one for one in self._of(number) if one.get("phase") == "judge" and "option" in one
+        }
+        free = (at for at in fits if not judged.get(at, {}).get("value", {}).get("barred"))
+        return next(free, fits[0] if fits else 0)
 
     def _value(self, number: int, phase: str) -> Any:
         """What a phase of an iteration returned, for the candidate that was the turn's."""

@@ -232,6 +232,34 @@ async def test_reversed_it_is_shown_scale_and_files_from_the_other_end(answering
         assert (prompt.index("first file") > prompt.index("second file")) is turned
 
 
+async def test_a_small_model_chooses_line_and_score_from_lists(answering):
+    schemas = []
+
+    def choose(request):
+        schemas.append((request.schema["properties"], request.prompt))
+        return {"line": "2", "score": "0.3"}
+
+    verdict = await answering(choose, choose=True)(MATERIAL)
+    fields, prompt = schemas[0]
+    assert fields["line"]["enum"] == ["1", "2", "3"]
+    assert fields["score"]["enum"] == ["0.1", "0.3", "0.5", "0.7", "0.9"]
+    assert "[1] Boil the water first." in prompt and "[3] A cup holds" in prompt
+    assert "0.5: half of it" in prompt and "0.7: in between" in prompt
+    assert verdict.score == pytest.approx(0.3) and verdict.voids == {}
+    assert verdict.evidence["right"] == TEXT.splitlines()[1]
+    assert verdict.feedback.blocking == ("right: none of it", "clear: none of it")
+    best = await answering({"line": "1", "score": "0.9"}, choose=True)(MATERIAL)
+    assert best.feedback.blocking == ()
+    for answer in (
+        {"line": "9", "score": "0.9"},
+        {"line": "1", "score": "1.0"},
+        {"line": "1", "score": "NaN"},
+    ):
+        assert set((await answering(answer, choose=True)(MATERIAL)).voids) == {"right", "clear"}
+    nothing = await answering(choose, choose=True)("short")
+    assert nothing.fallback and "quote impossible" in nothing.voids["right"]
+
+
 def test_what_cannot_be_meant_is_refused():
     with pytest.raises(ValueError, match="names of their own"):
         RubricJudge("simulated:random", [RUBRIC[0], RUBRIC[0]])

@@ -7,8 +7,9 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from loopkit import Loop, MaxIterations, StoreError
+from loopkit import BestOf, Loop, MaxIterations, StoreError, Verdict
 from loopkit.store import Run
+from loopkit.views.fragments import turn_html
 from loopkit.views.trace import Trace, as_run, find_difference
 
 TURNS = (0.2, None, 0.5, 0.4, 0.9)
@@ -135,3 +136,31 @@ def test_a_program_among_other_values_is_shown_line_by_line(recorded):
     shown = Trace(recorded(loop)).turn(1).candidate
     assert "  import sympy\n\n  print(sympy.factorint(15))\n" in shown
     assert yaml.safe_load(shown) == {"texts": [program], "lost": []}
+
+
+def test_what_is_void_or_barred_says_why(recorded):
+    verdict = Verdict(
+        score=0.4,
+        dimensions={"clear": 0.4},
+        voids={"purpose": "quote not in the material"},
+        barred="veto: parses",
+    )
+    loop = Loop(
+        propose=lambda goal, history: "draft", execute=str, judge=lambda *_: verdict, gates=[MaxIterations(1)]
+    )
+    turn = Trace(recorded(loop)).turn(1)
+    assert [(one.name, one.score) for one in turn.dimensions] == [("clear", 0.4), ("purpose", None)]
+    assert turn.dimensions[1].evidence == "void: quote not in the material"
+    assert turn.note == "may not stop the loop: veto: parses"
+    assert "may not stop the loop: veto: parses" in turn_html(turn)
+
+
+def test_of_two_candidates_with_one_score_the_one_that_was_not_barred_is_told(recorded):
+    loop = Loop(
+        propose=lambda goal, history: BestOf(["bribe", "honest"]),
+        execute=str,
+        judge=lambda candidate, _: Verdict(score=0.5, barred="veto" if candidate == "bribe" else None),
+        gates=[MaxIterations(1)],
+    )
+    turn = Trace(recorded(loop)).turn(1)
+    assert (turn.candidate, turn.note) == ("honest", "")
