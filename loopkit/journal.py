@@ -176,13 +176,13 @@ class Journal:
                     if isawaitable(value):
                         value = await value
                 except Failure as raised:
-                    said = {"kind": raised.kind, "message": _message(raised), "answer": raised.answer}
+                    said = {"kind": raised.kind, "message": message_of(raised), "answer": raised.answer}
                     error = PhaseError(phase=phase, typed=True, **said)
                 except (StoreError, Irreproducible):
                     raise  # the record itself: nothing more can be promised
                 except Exception as raised:
                     kind = type(raised).__name__
-                    error = PhaseError(phase=phase, kind=kind, message=_message(raised), typed=False)
+                    error = PhaseError(phase=phase, kind=kind, message=message_of(raised), typed=False)
         finally:
             _calls.reset(token)
         if error:
@@ -204,7 +204,8 @@ class Journal:
         return Step(value=value, error=error, usage=usage, seconds=seconds)
 
 
-def _message(error: Exception) -> str:
+def message_of(error: Exception) -> str:
+    """What an exception says, also of one that cannot be told."""
     try:
         return str(error)
     except Exception as unspeakable:

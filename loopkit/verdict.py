@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Real
+from typing import Literal
 
 
 class Failure(Exception):
@@ -24,7 +25,7 @@ class Feedback:
     """What a judge asks for, as two lists, so that nobody has to parse prose."""
 
     blocking: tuple[str, ...] = ()
-    """Must be fixed before the candidate can pass."""
+    """What must be fixed."""
     suggestions: tuple[str, ...] = ()
     """May be improved."""
 
@@ -55,8 +56,9 @@ class Verdict:
     barred: str | None = None
     """Why this candidate may not stop the loop, whatever its score: a veto, a broken guard, a judge that failed. It never
     opens `Threshold`, and any candidate that is not barred is better."""
-    fallback: bool = False
-    """True when the judge itself failed and this verdict stands in for its own. A fallback is always barred."""
+    fallback: Literal["failure", "error"] | None = None
+    """Set when the judge itself failed and this verdict stands in for its own: `failure` when it answered nothing of use
+    (a finding about the judge), `error` when it could not be asked, or broke (none). A fallback is always barred."""
 
     def __post_init__(self) -> None:
         for name, value in {"score": self.score, **self.dimensions}.items():
@@ -65,7 +67,13 @@ class Verdict:
                 raise ValueError(f"a verdict's {name} must be a finite number, got {value!r}")
         if self.fallback and not self.barred:
             raise ValueError("a fallback verdict must be barred: say in `barred` what went wrong")
+        if self.fallback not in (None, "failure", "error"):
+            raise ValueError(f"fallback must be 'failure', 'error' or None, got {self.fallback!r}")
         object.__setattr__(self, "score", float(self.score))
         object.__setattr__(
             self, "dimensions", {name: float(value) for name, value in self.dimensions.items()}
         )
+
+    def passes(self, threshold: float) -> bool:
+        """Whether the score reaches `threshold` and nothing bars the candidate."""
+        return self.score >= threshold and not self.barred

@@ -23,7 +23,7 @@ async def run_verdicts(*verdicts, gates=(), **options):
 @pytest.mark.parametrize("direction", ["maximise", "minimise"])
 async def test_what_is_barred_never_opens_the_threshold_and_is_worse_than_anything_else(direction):
     best, worst = (1.0, 0.0) if direction == "maximise" else (0.0, 1.0)
-    verdicts = [barred(best), Verdict(score=worst), barred(best), barred(best, fallback=True)]
+    verdicts = [barred(best), Verdict(score=worst), barred(best), barred(best, fallback="error")]
     gate = Threshold(best)
     outcome = await run_verdicts(*verdicts, gates=[gate], direction=direction)
     assert outcome.stopped_by.gate == "MaxIterations"
@@ -56,4 +56,4 @@ async def test_of_several_candidates_one_that_is_not_barred_is_taken():
 
 def test_a_fallback_must_say_what_went_wrong():
     with pytest.raises(ValueError, match="a fallback verdict must be barred"):
-        Verdict(score=0.0, fallback=True)
+        Verdict(score=0.0, fallback="error")

@@ -17,6 +17,7 @@ from pydantic import Field
 from loopkit.batch.cells import CellParams, play_cell
 from loopkit.batch.trials import LOOP, Result, Trial, code_version, unsolved
 from loopkit.judges import Labelled, load_labelled
+from loopkit.log import encode
 from loopkit.loop import Outcome
 from loopkit.models import fingerprint
 from loopkit.store import RunLog
@@ -75,6 +76,7 @@ def trials(params: Params) -> list[Trial]:
                 "defect": defect(item),
                 "injection": any("injection" in one.kind for one in item.defects),
                 "text": item.main,
+                "package": hashlib.sha256(encode(item)).hexdigest()[:16],
             },
             code=code,
             run=run,
@@ -112,10 +114,11 @@ def grade(outcome: Outcome, item: Labelled) -> Result:
         "voids": len(verdict.voids),
         "vetoed": bool(verdict.barred) and not verdict.fallback,
     }
-    if verdict.fallback and verdict.voids:
-        return Result(result="failed", kind="void", detail=verdict.barred, measures=measures)
-    if verdict.fallback:
+    if verdict.fallback == "error":
         return Result(result="error", kind="judge", detail=verdict.barred)
+    if verdict.fallback:
+        kind = "void" if verdict.voids else "useless"
+        return Result(result="failed", kind=kind, detail=verdict.barred, measures=measures)
     said = f"{'accepted' if accepted else 'rejected'} at {verdict.score:.2f}, labelled {item.score:.2f}"
     return Result(result="correct" if accepted == item.accept else "wrong", detail=said, measures=measures)
 

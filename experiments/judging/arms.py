@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 import loopkit.judges.simulated  # noqa: F401, so that judges of known bias can be named
 from loopkit.gates import MaxIterations, Threshold
 from loopkit.judges import SKILL_RUBRIC, Hybrid, Labelled, Material, RubricJudge
-from loopkit.judges.fallback import Judge
+from loopkit.judges.fallback import Judge, verdict_of
 from loopkit.judges.rubric import truth
 from loopkit.loop import Loop
 from loopkit.verdict import Verdict
@@ -39,7 +39,9 @@ def make_judge(arm: Arm, model: str) -> Judge:
         return words
     if arm == "checks":
         return Hybrid(checks=checks, judge=never, weights=(1.0, 0.0))
-    rubric = RubricJudge(model, SKILL_RUBRIC)
+    # Who knows nothing answers in the same form as the embedded model, or it would be no floor for it.
+    choose = True if model == "simulated:random" else None
+    rubric = RubricJudge(model, SKILL_RUBRIC, choose=choose)
     if arm == "judge":
         return rubric
     vetoes = [check.vetoing() for check in checks]
@@ -58,8 +60,7 @@ def make(item: Labelled, judge: Judge, threshold: float) -> Loop:
     async def judged(candidate: str, observation: Material) -> Verdict:
         token = truth.set(item.scores or None)  # for `simulated:` models alone
         try:
-            verdict = judge(candidate, observation)
-            return verdict if isinstance(verdict, Verdict) else await verdict
+            return await verdict_of(judge, candidate, observation)
         finally:
             truth.reset(token)
 

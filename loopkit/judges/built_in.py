@@ -128,6 +128,8 @@ def references_exist(folders: Sequence[str] = FOLDERS) -> Check:
     that begins with one of `folders` and has a suffix (`references/style.md`). Addresses with a scheme, absolute paths and
     anchors are not looked at, nor is what stands in fenced blocks.
     """
+    if isinstance(folders, str) or not folders:
+        raise ValueError(f"references_exist: folders must be a list of names, got {folders!r}")
     inside = "|".join(map(re.escape, folders))
     path_in_text = re.compile(rf"(?<![\w./:@\\-])(?:\./)?(?:{inside})/[\w./-]*\.\w+")
 
@@ -267,9 +269,13 @@ def _front(material: Material) -> markdown.FrontMatter | Problem:
 
 
 def _in_markdown(material: Material, look: Callable[[str, str], Iterator[Problem]]) -> Iterator[Problem]:
-    """What `look(name, text)` finds in the Markdown texts of the material; one that cannot be read is a problem."""
+    """What `look(name, text)` finds in the Markdown texts of the material; one that cannot be read is a problem.
+
+    The main text is one whatever its name says, unless that makes it code.
+    """
     for name, text in material.texts().items():
-        if name.lower().endswith(markdown.SUFFIXES):
+        code = posixpath.splitext(name)[1][1:].lower() in READERS
+        if name.lower().endswith(markdown.SUFFIXES) or (name == material.name and not code):
             try:
                 yield from look(name, text)
             except Unreadable as error:

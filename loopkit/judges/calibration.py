@@ -88,7 +88,7 @@ class Calibration:
         return TypeAdapter(cls).validate_python(data)
 
     @property
-    def verdict(self) -> str:
+    def conclusion(self) -> str:
         """`fit to stop a loop`, or not."""
         return "fit to stop a loop" if self.fit else "not fit to stop a loop"
 
@@ -117,7 +117,7 @@ class Calibration:
             cells = [name.ljust(widths[0]), n.rjust(widths[1])]
             cells += [text.ljust(width) for text, width in zip(rest, widths[2:], strict=True)]
             lines.append("  ".join(cells).rstrip())
-        lines += ["", *filter(None, [self._failed()]), self.verdict.upper()]
+        lines += ["", *filter(None, [self._failed()]), self.conclusion.upper()]
         return "\n".join(lines + [f"- {reason}" for reason in self.reasons])
 
     def _repr_html_(self) -> str:
@@ -127,7 +127,7 @@ class Calibration:
         reasons = "".join(f"<li>{html.escape(reason)}</li>" for reason in self.reasons)
         return (
             f"<p>{html.escape(self._title())}</p><table>{row(HEADINGS, 'th')}{''.join(map(row, self._rows()))}</table>"
-            f"<p>{html.escape(self._failed())}</p><p><b>{self.verdict}</b></p><ul>{reasons}</ul>"
+            f"<p>{html.escape(self._failed())}</p><p><b>{self.conclusion}</b></p><ul>{reasons}</ul>"
         )
 
 
@@ -179,18 +179,23 @@ async def calibrate(
         )  # fmt: skip
         failed = [one for one in judgements if one.failure]
         told = cases(labelled, judgements)
+        # A judge that quotes nothing, or has no order to turn round, cannot be asked about it.
+        excused = {"quote_validity", *(() if hasattr(judge, "variant") else ("position",))}
         calibration = Calibration(
             judge=name,
             threshold=threshold,
             repeats=repeats,
-            measures=tuple(fitness.measure(*one) for one in measured(told, threshold).items()),
+            measures=tuple(
+                fitness.measure(measure, value, needed=measure not in excused)
+                for measure, value in measured(told, threshold).items()
+            ),
             items=tuple(case.row(threshold) for case in told),
-            failures=Counter(one.failure for one in failed),
+            failures=dict(Counter(one.failure for one in failed)),
             first_failure=failed[0].detail if failed else None,
         )
         if log:
             log.append("calibration", **calibration.to_dict())
-            log.append("stop", gate="Calibration", reason=calibration.verdict)
+            log.append("stop", gate="Calibration", reason=calibration.conclusion)
     finally:
         if log:
             log.close()

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from loopkit.journal import message_of
 from loopkit.judges.material import Material
 
 MOST = 20
@@ -63,7 +64,11 @@ class Check:
         try:
             problems = _problems(self.test(material), material.name)
         except Exception as error:  # a check that is broken must neither pass a candidate nor end a loop
-            problems = (Problem(material.name, f"the check itself failed: {type(error).__name__}: {error}"),)
+            problems = (
+                Problem(
+                    material.name, f"the check itself failed: {type(error).__name__}: {message_of(error)}"
+                ),
+            )
         return CheckResult(name=self.name, passed=not problems, problems=problems, veto=self.veto)
 
     def vetoing(self) -> "Check":

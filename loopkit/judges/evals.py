@@ -1,7 +1,7 @@
 """To and from pydantic-evals: judges as its evaluators, its evaluators as judges, its data sets as items.
 
 dataset.add_evaluator(as_evaluator(judge, name="rubric", threshold=0.8))
-loop = Loop(propose=draft, judge=from_evaluator(LLMJudge(rubric="…")), gates=[Threshold(1.0), MaxIterations(6)])
+loop = Loop(propose=draft, execute=str, judge=from_evaluator(LLMJudge(rubric="…")), gates=[Threshold(1.0), MaxIterations(6)])
 """
 
 import json
@@ -57,7 +57,7 @@ def as_evaluator(
             said: dict[str, Any] = {name: EvaluationReason(value=verdict.score, reason=_reason(verdict))}
             said |= {f"{name}.{dimension}": score for dimension, score in verdict.dimensions.items()}
             if threshold is not None:
-                said[f"{name}.accepted"] = verdict.score >= threshold and not verdict.barred
+                said[f"{name}.accepted"] = verdict.passes(threshold)
             return said
 
     return LoopkitJudge(judge=name)

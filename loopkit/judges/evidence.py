@@ -1,7 +1,7 @@
 """What may count as evidence, and what in a material speaks to its judge instead of its reader.
 
-Both work on `plain` text: compatibility forms are unified and invisible characters removed, so that nothing can be
-hidden from the eye of a person and shown to a model.
+Both work on `plain` text: compatibility forms are unified and invisible characters removed, so that less can be hidden
+from the eye of a person and shown to a model. Letters of other alphabets that look alike are not seen through.
 """
 
 import re
@@ -31,10 +31,14 @@ _SPEAKS = re.compile(
             rf"\b(?:give|award|assign|d[êe]|atribua|(?:answer|respond)[^.!?\n]{{0,40}}? with) (?:an? |the )?(?:score of )?{_TOP}",
             rf"\b(?:deserves?|merits?|earns?|(?:must|should) (?:be (?:given|awarded|rated|scored|graded)|receive|get|score))\b[^.!?\n]{{0,40}}?{_TOP}",
             r"\b(?:ignore|disregard|forget|override|desconsidere)\b[^.!?\n]{0,30}\b(?:previous|prior|above|earlier|preceding|anteriores|the (?:rubric|scale|anchors|criteria|instructions))\b",
-            r"""["']?\b(?:score|grade|rating)["']?\s*[:=]\s*["']?(?:1(?:\.0+)?|0?\.9\d*)\b""",
+            r"""\b(?:answer|verdict|assessment|overall|final|total)\b[^.!?\n]{0,20}["']?\b(?:score|grade|rating)["']?\s*(?:[:=]|is)\s*["']?(?:1(?:\.0+)?|0?\.9\d*)\b""",
         )
     ).replace(" ", r"\s+"),
     re.IGNORECASE,
+)
+# Joiners, variation selectors and Hangul fillers: no format characters, and as invisible.
+_UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u3164\uffa0\ufe00-\ufe0f\U000e0100-\U000e01ef]"
 )
 # A passage ends where its sentence does; a dot inside of a number or a file name ends nothing.
 _BOUNDARY = re.compile(r"[.!?](?=\s|$)|\n\s*\n|\n(?=\s*[-*#>|])")
@@ -50,8 +54,8 @@ class Passage:
 
 
 def plain(text: str) -> str:
-    """`text` with compatibility forms unified (NFKC) and without invisible format characters."""
-    text = unicodedata.normalize("NFKC", text)
+    """`text` with compatibility forms unified (NFKC) and without characters that cannot be seen."""
+    text = _UNSEEN.sub("", unicodedata.normalize("NFKC", _UNSEEN.sub("", text)))
     return "".join(character for character in text if unicodedata.category(character) != "Cf")
 
 
@@ -61,7 +65,7 @@ def quote_problem(quote: str, material: Material) -> str | None:
     It must stand in the main text or in one of the files, word for word but for white space.
     """
     wanted = " ".join(plain(quote).split())
-    if len(wanted) < SHORTEST:
+    if len(wanted) < SHORTEST or sum(map(str.isalnum, wanted)) < SHORTEST // 2:
         return f"quote too short to be evidence: {quote!r:.80}"
     texts = (plain(text).replace(WITHHELD, "\0") for text in material.texts().values())
     if any(wanted in " ".join(text.split()) for text in texts):
@@ -72,8 +76,8 @@ def quote_problem(quote: str, material: Material) -> str | None:
 def passages(material: Material) -> list[str]:
     """The lines of the main text and the files that could be quoted, in order, each once."""
     lines = (line.strip() for text in material.texts().values() for line in plain(text).splitlines())
-    fit = (line for line in lines if len(" ".join(line.split())) >= SHORTEST and WITHHELD not in line)
-    return list(dict.fromkeys(line[:LONGEST] for line in fit))
+    found = dict.fromkeys(line[:LONGEST] for line in lines if WITHHELD not in line)
+    return [line for line in found if quote_problem(line, material) is None]
 
 
 def withhold(material: Material) -> tuple[Material, tuple[Passage, ...]]:
@@ -93,10 +97,13 @@ def withhold(material: Material) -> tuple[Material, tuple[Passage, ...]]:
             end = stop
         return "".join([*kept, text[end:]])
 
+    names = {name: clean("the name of a file", name) for name in (material.name, *material.files)}
     shown = replace(
         material,
+        name=names[material.name],
         main=clean(material.name, material.main),
-        files={name: clean(name, text) for name, text in material.files.items()},
+        files={names[name]: clean(name, text) for name, text in material.files.items()},
+        goal=clean("goal", material.goal),
         plan=clean("plan", material.plan),
         notes=clean("notes", material.notes),
     )

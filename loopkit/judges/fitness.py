@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from loopkit.metrics import Estimate, Proportion
 
-ESSENTIAL = ("kappa", "inflation", "false_accepts")
-"""What must have been measured: without it nobody knows what the judge's word is worth."""
 WORDS = {
     "kappa": "agreement with the labels on accept or reject, beyond chance (kappa),",
     "spearman": "rank correlation with the labelled scores (spearman)",
@@ -99,15 +97,13 @@ class Fitness:
             return -getattr(self, name), getattr(self, name)
         return None, getattr(self, name, None)
 
-    def measure(self, name: str, value: Estimate | Proportion | None) -> Measure:
-        """`value` beside what is asked of it; None for what could not be measured."""
+    def measure(self, name: str, value: Estimate | Proportion | None, *, needed: bool = True) -> Measure:
+        """`value` beside what is asked of it; None for what was not measured, which is a reason if it is `needed`."""
         least, most = self.bounds(name)
         if value is None or value.estimate is None:
-            why = (
-                f"{WORDS[name]} could not be measured: the items are too few, or too alike"
-                if name in ESSENTIAL
-                else None
-            )
+            why = None
+            if needed and (least, most) != (None, None):
+                why = f"{WORDS.get(name, name)} was not measured: no {'data' if value is None else 'differences'} to tell from"
             ok = False if why else None
             return Measure(name=name, n=value.n if value else 0, least=least, most=most, ok=ok, why=why)
         numbers = {"n": value.n, "estimate": value.estimate, "low": value.low, "high": value.high}

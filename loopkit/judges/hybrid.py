@@ -74,7 +74,9 @@ class Hybrid:
         return await verdict_of(self._judge, candidate, observation)
 
     async def _judge(self, candidate: Any, observation: Any) -> Verdict:
-        material = Material.of(self._material(candidate, observation))
+        # A Material by itself, as `calibrate` gives it, needs nobody to say what is looked at.
+        alone = isinstance(candidate, Material) and observation is None
+        material = candidate if alone else Material.of(self._material(candidate, observation))
         results = run_checks(self.checks, material)
         passed = share(results)
         vetoes = [result for result in results if result.veto and not result.passed]
@@ -92,8 +94,8 @@ class Hybrid:
             feedback=Feedback(
                 blocking=[*problems, *said.feedback.blocking], suggestions=said.feedback.suggestions
             ),
-            dimensions=scores | said.dimensions,
-            evidence={"checks": f"{found}; failed: {', '.join(failed)}" if failed else found} | said.evidence,
+            dimensions={**said.dimensions, **scores},
+            evidence={**said.evidence, "checks": f"{found}; failed: {', '.join(failed)}" if failed else found},
             voids=said.voids,
             barred=said.barred,
             fallback=said.fallback,
@@ -108,4 +110,4 @@ def _in_range(verdict: Verdict) -> Verdict:
     if 0 <= verdict.score <= 1:
         return verdict
     reason = f"the judge failed: its score {verdict.score:g} is not from 0 to 1"
-    return Verdict(score=0.0, barred=reason, fallback=True)
+    return Verdict(score=0.0, voids=verdict.voids, barred=reason, fallback="failure")

@@ -11,21 +11,21 @@ from typing import Literal
 Kinship = Literal["independent", "same provider", "same family", "same model"]
 
 FAMILIES = {
-    "openai": r"gpt|chatgpt|o[1-9](?!\w)|codex|davinci",
-    "anthropic": r"claude",
-    "google": r"gemini|gemma|palm",
+    "openai": r"openai|gpt|chatgpt|o[1-9](?!\w)|codex|davinci",
+    "anthropic": r"anthropic|claude",
+    "google": r"google|gemini|gemma|palm",
     "meta": r"llama",
     "mistral": r"mistral|mixtral|ministral|codestral|devstral|magistral|pixtral",
     "alibaba": r"qwen|qwq",
     "deepseek": r"deepseek",
-    "xai": r"grok",
-    "microsoft": r"phi-?\d",
+    "xai": r"x-ai|grok",
+    "microsoft": r"microsoft|phi-?\d",
     "moonshot": r"kimi|moonshot",
     "zhipu": r"glm|chatglm",
     "cohere": r"command|cohere|aya",
-    "amazon": r"nova|titan",
+    "amazon": r"amazon|nova|titan",
     "ibm": r"granite",
-    "nvidia": r"nemotron",
+    "nvidia": r"nvidia|nemotron",
     "huggingface": r"smollm",
     "bytedance": r"doubao|seed-\d",
     "minimax": r"minimax|abab",
@@ -45,7 +45,7 @@ def kinship(judge: str, writer: str) -> Kinship:
     """
     if judge == writer or _name(judge) == _name(writer):
         return "same model"
-    if (family := _family(judge)) and family == _family(writer):
+    if _families(judge) & _families(writer):
         return "same family"
     provider = _provider(judge)
     return "same provider" if provider == _provider(writer) and provider not in ROUTERS else "independent"
@@ -79,6 +79,8 @@ def _provider(model: str) -> str:
 
 def _name(model: str) -> str:
     """The model's bare name: without provider, maker, region, date and version suffix."""
+    if model == "embedded":
+        return "smollm2-135m-instruct"
     kind, colon, name = model.lower().partition(":")
     if kind == "simulated":
         return model.lower()
@@ -88,10 +90,8 @@ def _name(model: str) -> str:
     return re.sub(r"(-v\d+|-latest|@.*|-20\d\d-?\d\d-?\d\d)+$", "", name)
 
 
-def _family(model: str) -> str | None:
-    if model == "embedded":
-        return "huggingface"
-    name = _name(model)
-    return next(
-        (maker for maker, names in FAMILIES.items() if re.search(rf"(?<![a-z])({names})", name)), None
-    )
+def _families(model: str) -> set[str]:
+    """Everybody who had a hand in it: a distilled model is kin of both. Without the provider, which may only serve it."""
+    kind, _, named = model.lower().partition(":")
+    said = "" if kind == "simulated" else f"{named} {_name(model)}"
+    return {maker for maker, names in FAMILIES.items() if re.search(rf"(?<![a-z])({names})", said)}

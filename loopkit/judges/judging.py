@@ -44,13 +44,13 @@ class Judgement:
 
     @property
     def settled(self) -> bool:
-        """Whether asking again would be asking twice. A fallback may be the network's doing, as other exceptions are."""
-        return self.typed if self.verdict is None else not self.verdict.fallback
+        """Whether the judge had its say, be it nothing of use: whatever else went wrong is ours or the network's."""
+        return self.typed if self.verdict is None else self.verdict.fallback != "error"
 
     @property
     def failure(self) -> str | None:
         """The word to count by, if the judge gave no verdict of its own."""
-        return "fallback" if self.verdict and self.verdict.fallback else self.error
+        return f"fallback ({self.verdict.fallback})" if self.verdict and self.verdict.fallback else self.error
 
     @property
     def score(self) -> float | None:
@@ -59,7 +59,7 @@ class Judgement:
 
     def accepts(self, threshold: float) -> bool:
         """Whether a gate at `threshold` would stop on it."""
-        return self.verdict is not None and not self.verdict.barred and self.verdict.score >= threshold
+        return self.verdict is not None and self.verdict.passes(threshold)
 
 
 _JUDGEMENT = TypeAdapter(Judgement)

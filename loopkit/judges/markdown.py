@@ -139,14 +139,14 @@ def _fence_faults(token: "Token", line: int) -> Iterator[tuple[int, str]]:
             )
 
 
-RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*")
+RULE = re.compile(r"\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?")
 
 
 def _table_faults(token: "Token", line: int) -> Iterator[tuple[int, str]]:
     """A table that is none, and so was read as a paragraph."""
     rows = token.content.split("\n")
     for above, row in enumerate(rows[1:]):
-        if "|" in row and RULE.fullmatch(row):
+        if "|" in row and RULE.fullmatch(row.strip()):
             yield line + above, f"a table header of {_cells(rows[above])} cells over a rule of {_cells(row)}"
             return
     if len(rows) > 1 and all(row.strip().startswith("|") and row.strip().endswith("|") for row in rows):

@@ -1,6 +1,7 @@
 """What is judged: the whole package, not only the part that comes first."""
 
-from collections.abc import Collection, Mapping
+import posixpath
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ class Material:
     """The name of the main file."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Text of the files beside it, by path relative to the main file."""
-    others: Collection[str] = ()
+    others: tuple[str, ...] = ()
     """Paths of what is beside it and has no text here: images, files too large."""
     goal: str = ""
     """What was asked for."""
@@ -25,20 +26,31 @@ class Material:
     notes: str = ""
     """What the writer says of it."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "others", tuple(self.others))
+        if posixpath.normpath(self.name) in map(posixpath.normpath, self.files):
+            raise ValueError(f"a file beside the main one must have another name than {self.name!r}")
+
     @classmethod
     def of(cls, candidate: Any) -> "Material":
-        """`candidate` as a Material: a Material, a text, or a mapping with the fields of one.
+        """`candidate` as a Material: a Material, a text, or a mapping with `main`, and `files` and `notes` if it has them.
 
-        Raises TypeError for anything else, and for a mapping with fields that a Material has not.
+        Goal, plan and the main file's name are not the candidate's to say: make a Material for them. Raises TypeError for
+        anything else.
         """
         if isinstance(candidate, Material):
             return candidate
         if isinstance(candidate, str):
             return cls(main=candidate)
-        if isinstance(candidate, Mapping) and "main" in candidate:
+        if isinstance(candidate, Mapping) and {"main"} <= candidate.keys() <= {"main", "files", "notes"}:
             return cls(**candidate)
+        kind = (
+            f"mapping with {sorted(map(str, candidate))}"
+            if isinstance(candidate, Mapping)
+            else type(candidate).__name__
+        )
         raise TypeError(
-            f"cannot judge a {type(candidate).__name__}: give a Material, a text, or a mapping with `main`"
+            f"cannot judge a {kind}: give a Material, a text, or a mapping with `main` (and `files`, `notes`)"
         )
 
     @classmethod

@@ -38,8 +38,8 @@ class Case:
 
     @property
     def decided(self) -> bool:
-        """Whether the judge said something, be it nothing of use: an exception that is no `Failure` is not its doing."""
-        return self.first.error is None or self.first.typed
+        """Whether the judge said something, be it nothing of use."""
+        return self.first.settled
 
     def change(self, probe: str) -> float | None:
         """How the score changed under a probe; None without both scores."""

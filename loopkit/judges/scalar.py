@@ -58,6 +58,10 @@ class Guard:
         for field in ("at_least", "at_most"):
             if (value := getattr(self, field)) is not None:
                 _finite(f"guard {self.name!r}: {field}", value)
+        if None not in (self.at_least, self.at_most) and self.at_least > self.at_most:
+            raise ValueError(
+                f"guard {self.name!r}: at_least={self.at_least:g} lies above at_most={self.at_most:g}, which nothing can meet"
+            )
 
     def broken(self, value: float) -> str | None:
         """What is wrong with `value`, or None."""

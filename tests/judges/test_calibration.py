@@ -123,15 +123,15 @@ async def test_what_failed_is_a_rejection_that_says_nothing_about_scores():
     def judge(candidate, observation=None):
         if len(candidate.main) % 2:
             raise Failure("malformed", "no grade")
-        return Verdict(score=0, barred="the model was silent", fallback=True)
+        return Verdict(score=0, barred="the model was silent", fallback="failure")
 
     found = await measured(judge, repeats=2)
-    assert found["failures"].estimate == 1 and set(found.failures) == {"malformed", "fallback"}
+    assert found["failures"].estimate == 1 and set(found.failures) == {"malformed", "fallback (failure)"}
     assert sum(found.failures.values()) == 72 * 4
     assert (found["false_accepts"].n, found["false_rejects"].estimate) == (48, 1)
     assert {found[name].n for name in ("inflation", "spearman", "verbosity", "repeat_sd")} == {0}
     assert not found.fit and any("(inflation) could not be measured" in reason for reason in found.reasons)
-    assert "fallback" in str(found)
+    assert "fallback (failure)" in str(found)
 
 
 async def test_a_broken_network_is_counted_and_scored_as_nothing():
@@ -159,7 +159,7 @@ async def test_few_items_are_too_few_however_well_the_judge_does():
 async def test_a_set_without_rejected_items_cannot_show_a_judge_fit():
     found = await measured(Biased(), [item for item in ITEMS if item.accept])
     assert {"kappa", "false_accepts"} <= {one.name for one in found.measures if one.ok is False}
-    assert any("(false_accepts) could not be measured" in reason for reason in found.reasons)
+    assert any("(false_accepts) was not measured" in reason for reason in found.reasons)
 
 
 async def test_what_a_judge_cannot_do_is_not_measured():
@@ -254,12 +254,12 @@ async def test_what_may_have_been_the_network_is_asked_again_and_a_failure_is_no
         if candidate.main == ITEMS[0].main:
             raise ConnectionError("no route")
         if candidate.main == ITEMS[1].main:
-            return Verdict(score=0, barred="no route either", fallback=True)
+            return Verdict(score=0, barred="no route either", fallback="error")
         raise Failure("empty", "no word")
 
     for _ in range(2):
         found = await measured(judge, ITEMS[:4], repeats=1, probes=(), store=Store(tmp_path))
-    assert len(calls) == 4 + 2 and found.failures == {"ConnectionError": 1, "fallback": 1, "empty": 2}
+    assert len(calls) == 4 + 2 and found.failures == {"ConnectionError": 1, "fallback (error)": 1, "empty": 2}
     assert found.first_failure == "no route"
 
 
@@ -326,4 +326,7 @@ def test_an_item_labelled_only_by_accept_can_be_calibrated_on():
     labelled = [Labelled(id=str(n), main="x" * n, accept=n % 2 == 0) for n in range(60)]
     judge = lambda candidate, observation=None: 1.0 - len(candidate.main) % 2  # noqa: E731
     found = asyncio.run(calibrate(judge, labelled, probes=()))
-    assert found.fit and found["kappa"].estimate == 1 and "inflation of clear" not in set(found.df.name)
+    assert found["kappa"].estimate == 1 and "inflation of clear" not in set(found.df.name)
+    assert not found.fit and all("was not measured" in reason for reason in found.reasons), (
+        "no probe was asked for"
+    )

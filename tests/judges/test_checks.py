@@ -151,7 +151,13 @@ PIECES = st.sampled_from(
 TEXTS = st.text(max_size=60) | st.lists(PIECES, max_size=30).map("".join)
 NAMES = st.sampled_from(["SKILL.md", "references/x.md", "x.json", "x.yaml", "x.py", "x", "../x.md", ""])
 MATERIALS = st.builds(
-    Material, main=TEXTS, name=NAMES, files=st.dictionaries(NAMES, TEXTS, max_size=3), goal=TEXTS
+    lambda name, files, **texts: Material(
+        name=name, files={one: text for one, text in files.items() if one != name}, **texts
+    ),
+    main=TEXTS,
+    name=NAMES,
+    files=st.dictionaries(NAMES, TEXTS, max_size=3),
+    goal=TEXTS,
 )
 
 

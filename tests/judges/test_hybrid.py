@@ -33,7 +33,7 @@ async def test_the_weights_are_those_of_the_article():
     assert verdict.dimensions == {"checks": 0.5, "judge": 0.9, "clear": 0.9}
     assert verdict.evidence == {"checks": "1 of 2 passed; failed: bad", "clear": "a quote"}
     assert hybrid.gate == Threshold(0.8)
-    assert (verdict.barred, verdict.fallback) == (None, False)
+    assert (verdict.barred, verdict.fallback) == (None, None)
 
 
 async def test_feedback_of_checks_and_judge_is_one_checklist():

@@ -98,9 +98,14 @@ def test_a_list_may_hold_a_heading_and_a_page_begin_at_any_level():
     assert faults("### A\n\n- ##### B\n\n#### C\n") == []
 
 
-@pytest.mark.parametrize("name", ["main.txt", "main.py", "main"])
-def test_what_is_not_markdown_is_not_looked_at(name):
+@pytest.mark.parametrize("name", ["main.py", "main.json", "main.yaml"])
+def test_code_is_not_looked_at(name):
     assert faults("```\n[a](", name) == []
+
+
+@pytest.mark.parametrize("name", ["main.txt", "main", "main.md.bak"])
+def test_no_name_keeps_the_main_text_from_being_looked_at(name):
+    assert faults("```\n[a](", name) != []
 
 
 def test_every_markdown_file_is_looked_at():

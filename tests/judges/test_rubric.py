@@ -51,7 +51,7 @@ async def test_the_score_is_the_weighted_mean_and_each_dimension_has_its_evidenc
     assert verdict.score == pytest.approx((3 * 1.0 + 0.2) / 4)
     assert verdict.dimensions == {"right": 1.0, "clear": 0.2}
     assert verdict.evidence == {"right": "Boil the water first.", "clear": "Boil the water first."}
-    assert (verdict.voids, verdict.barred, verdict.fallback) == ({}, None, False)
+    assert (verdict.voids, verdict.barred, verdict.fallback) == ({}, None, None)
 
 
 async def test_the_model_sees_the_whole_package_and_one_question_at_a_time(answering):
@@ -301,7 +301,7 @@ def test_whatever_the_model_says_the_verdict_is_one(text, quote, score):
         del POLICIES["test-anything"]
     assert 0 <= verdict.score <= 1
     assert set(verdict.voids) | set(verdict.dimensions) <= {"right", "clear"}
-    assert verdict.fallback is bool(verdict.barred)
+    assert bool(verdict.fallback) is bool(verdict.barred)
 
 
 @pytest.mark.embedded

@@ -86,6 +86,7 @@ def test_guards_hold_on_both_sides():
         (lambda: Scalar(metrics=[]), "one or more metrics"),
         (lambda: Scalar(metrics=[SPEED, SPEED]), "names of their own"),
         (lambda: Guard(name="mb"), "needs at_least= or at_most="),
+        (lambda: Guard(name="mb", at_least=2, at_most=1), "nothing can meet"),
         (lambda: Guard(name="mb", at_most=float("nan")), "at_most must be a finite number, got nan"),
         (lambda: Metric(name="m", reference=1, target=1, direction="maximise"), "target must be better"),
         (lambda: Metric(name="m", reference=1, target=2, direction="minimise"), "target must be better"),

@@ -93,4 +93,4 @@ async def test_they_choose_from_lists_too(policy):
 
 async def test_an_item_without_labels_by_dimension_is_said_to_be_one():
     found = await measured("fair-judge", labelled=[Labelled(id="a", main="x" * 40, accept=True)], repeats=1)
-    assert found.failures == {"fallback": 4} and "items with `scores`" in str(found)
+    assert found.failures == {"fallback (error)": 4} and "items with `scores`" in str(found)

@@ -26,7 +26,7 @@ async def test_a_judge_that_knows_the_labels_is_right_about_all(tmp_path):
 async def test_with_vetoes_every_defect_that_code_finds_is_caught_however_kind_the_judge(tmp_path):
     @policy("flatterer")
     def _flatterer(request):
-        text = request.prompt.partition("# SKILL.md\n")[2]
+        text = request.prompt.partition(" SKILL.md\n")[2]
         return json.dumps({"quote": next(line for line in text.splitlines() if len(line) > 20), "score": 1.0})
 
     try:
@@ -63,7 +63,7 @@ async def test_a_judge_that_invents_has_failed_and_one_that_is_down_is_no_findin
         raise ConnectionError("nobody answers")
 
     try:
-        invented = await run(Params(arm="judge", model="simulated:random", count=2), tmp_path)
+        invented = await run(Params(arm="judge", model="simulated:malformed", count=2), tmp_path)
         assert set(invented["result"]) == {"failed"} and set(invented["kind"]) == {"void"}
         assert set(invented["voids"]) == {5} and set(invented["accepted"]) == {False}
         for arm in ("judge", "hybrid"):
