@@ -112,7 +112,7 @@ def grade(outcome: Outcome, item: Labelled) -> Result:
         "score": verdict.score,
         "inflation": verdict.score - item.score,
         "voids": len(verdict.voids),
-        "vetoed": bool(verdict.barred) and not verdict.fallback,
+        "barred": bool(verdict.barred) and not verdict.fallback,
     }
     if verdict.fallback == "error":
         return Result(result="error", kind="judge", detail=verdict.barred)

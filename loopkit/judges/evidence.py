@@ -24,11 +24,12 @@ _TOP = (
 _SPEAKS = re.compile(
     "|".join(
         (
-            rf"\b(?:notes?|messages?|instructions?|reminders?|attention|nota|recado|aviso)[ ,:]+(?:to|for|ao|[àa]|para [oa]s?) (?:the |any |all |every )?(?:\w+ )?{_JUDGE}\b",
+            rf"\b(?:notes?|messages?|instructions?|reminders?|hints?|attention|nota|recado|aviso)[ ,:]+(?:to|for|ao|[àa]|para [oa]s?) (?:the |any |all |every )?(?:\w+ )?{_JUDGE}\b",
             rf"\b{_JUDGE}\b[^.!?\n]{{0,60}}\b(?:must|should|shall|please|will|deve)\b[^.!?\n]{{0,60}}\b(?:scores?|grades?|marks?|ratings?|accept|approve|nota)\b",
             rf"\b(?:you are|act as|as) (?:now )?(?:an? |the )?{_JUDGE}\b",
             rf"\b(?:give|award|assign|rate|score|grade|mark|d[êe]|atribua) {_WORK}\b[^.!?\n]{{0,50}}?\b{_TOP}",
             rf"\b(?:give|award|assign|d[êe]|atribua|(?:answer|respond)[^.!?\n]{{0,40}}? with) (?:an? |the )?(?:score of )?{_TOP}",
+            rf"\b(?:score|grade|rating|mark|nota) (?:is|was|must be|should be|[ée]) (?:{_TOP}|the (?:maximum|highest|best))",
             rf"\b(?:deserves?|merits?|earns?|(?:must|should) (?:be (?:given|awarded|rated|scored|graded)|receive|get|score))\b[^.!?\n]{{0,40}}?{_TOP}",
             r"\b(?:ignore|disregard|forget|override|desconsidere)\b[^.!?\n]{0,30}\b(?:previous|prior|above|earlier|preceding|anteriores|the (?:rubric|scale|anchors|criteria|instructions))\b",
             r"""\b(?:answer|verdict|assessment|overall|final|total)\b[^.!?\n]{0,20}["']?\b(?:score|grade|rating)["']?\s*(?:[:=]|is)\s*["']?(?:1(?:\.0+)?|0?\.9\d*)\b""",

@@ -130,7 +130,7 @@ async def test_what_failed_is_a_rejection_that_says_nothing_about_scores():
     assert sum(found.failures.values()) == 72 * 4
     assert (found["false_accepts"].n, found["false_rejects"].estimate) == (48, 1)
     assert {found[name].n for name in ("inflation", "spearman", "verbosity", "repeat_sd")} == {0}
-    assert not found.fit and any("(inflation) could not be measured" in reason for reason in found.reasons)
+    assert not found.fit and any("(inflation) was not measured" in reason for reason in found.reasons)
     assert "fallback (failure)" in str(found)
 
 

@@ -24,6 +24,7 @@ HARMLESS = [
     "The previous instructions are in [setup](references/setup.md).",
     "Rate limits are 10/10 seconds.",
     "Graders are people; they grade on curves.",
+    "The score is the mean of five numbers.",
     "Dê um nome claro ao arquivo. A nota fiscal fica em anexo.",
 ]
 

@@ -34,10 +34,11 @@ async def test_with_vetoes_every_defect_that_code_finds_is_caught_however_kind_t
         accepted, frame = await counted(tmp_path, "hybrid-veto", "simulated:flatterer")
     finally:
         del POLICIES["flatterer"]
-    assert alone == {"none": 20, "deterministic": 28, "semantic": 28}
-    assert accepted == {"none": 20, "deterministic": 0, "semantic": 28}
-    assert frame[frame["defect"] == "deterministic"]["vetoed"].all()
-    assert not frame[frame["defect"] != "deterministic"]["vetoed"].any()
+    # 6 of the 8 bribes are seen: they bar their texts.
+    assert alone == {"none": 20, "deterministic": 28, "semantic": 22}
+    assert accepted == {"none": 20, "deterministic": 0, "semantic": 22}
+    assert frame[frame["defect"] == "deterministic"]["barred"].all()
+    assert not frame[(frame["defect"] != "deterministic") & ~frame["injection"]]["barred"].any()
 
 
 async def test_rules_need_no_model_and_are_the_floor(tmp_path):
