@@ -9,7 +9,13 @@ from loopkit.metrics import accuracy
 
 ROOT = Path(__file__).parents[2]
 RECORDED = [(path.parents[1].name, path.stem) for path in sorted(ROOT.glob("experiments/*/results/*.json"))]
-FORMAL = {("knights", "batch"), ("knights", "robustness"), ("mathematics", "batch")}
+FORMAL = {
+    ("knights", "batch"),
+    ("knights", "robustness"),
+    ("mathematics", "batch"),
+    ("judging", "batch"),
+    ("judging", "floor"),
+}
 assert set(RECORDED) >= FORMAL, "or nothing would be compared"
 recorded = pytest.mark.parametrize(("experiment", "name"), RECORDED)
 

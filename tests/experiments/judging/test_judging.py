@@ -21,6 +21,8 @@ async def test_a_judge_that_knows_the_labels_is_right_about_all(tmp_path):
     assert accepted == {"none": 20, "deterministic": 0, "semantic": 0}
     assert set(frame["result"]) == {"correct"} and len(frame) == 76
     assert frame["inflation"].abs().max() < 1e-9
+    weighed, _ = await counted(tmp_path, "hybrid-veto", "simulated:fair-judge")
+    assert weighed == {"none": 20, "deterministic": 0, "semantic": 7}, "0.714 from the judge is enough"
 
 
 async def test_with_vetoes_every_defect_that_code_finds_is_caught_however_kind_the_judge(tmp_path):
