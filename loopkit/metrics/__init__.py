@@ -9,7 +9,7 @@ from loopkit.metrics.intervals import Estimate, bootstrap, mean
 from loopkit.metrics.multiple import holm
 from loopkit.metrics.paired import Paired, PairedMeans, mcnemar, permutation
 from loopkit.metrics.power import n_for_bound, n_for_means, n_for_paired
-from loopkit.metrics.proportions import Proportion, accuracy, clustered
+from loopkit.metrics.proportions import Proportion, accuracy, balanced, clustered
 from loopkit.metrics.repeated import pass_at_k, pass_hat_k
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "PairedMeans",
     "Proportion",
     "accuracy",
+    "balanced",
     "bootstrap",
     "clustered",
     "holm",

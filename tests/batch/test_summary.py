@@ -12,7 +12,7 @@ from scipy.stats import binomtest, sem, t
 
 from loopkit.batch import BatchSpec, count_trials, summarise
 from loopkit.batch.summary import settle, trial_rows
-from loopkit.metrics import clustered
+from loopkit.metrics import balanced
 from loopkit.store import Store, StoreError, read_events
 
 
@@ -90,7 +90,7 @@ def test_an_item_under_several_seeds_makes_the_interval_no_shorter():
     often = [trial | {"seed": seed} for trial in once for seed in range(10)]
     [one], [many] = count_trials(once, "arm"), count_trials(often, "arm")
     assert (many["n"], many["accuracy"]) == (100, one["accuracy"])
-    got = clustered([trial["result"] == "correct" for trial in often], [trial["item"] for trial in often])
+    got = balanced([trial["result"] == "correct" for trial in often], [trial["item"] for trial in often])
     assert (many["wilson_low"], many["wilson_high"]) == (got.low, got.high)
     assert many["wilson_high"] - many["wilson_low"] > 0.9 * (one["wilson_high"] - one["wilson_low"])
 

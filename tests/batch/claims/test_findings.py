@@ -1,6 +1,7 @@
 """One claim: every verdict of every kind, with numbers that scipy computes once more from plain counts."""
 
 import random
+import re
 from itertools import product
 
 import numpy as np
@@ -146,7 +147,7 @@ def test_where_takes_a_value_or_one_of_a_list():
     trials = rows("ours", "ww", people=2) + rows("ours", "ccc", people=3) + rows("ours", "cccw", people=4)
 
     def counted(**where):
-        return alone(claim(at_least=0.5, where=where), trials)["explained"].partition(" ")[0]
+        return re.search(r"\d+/\d+", alone(claim(at_least=0.5, where=where), trials)["explained"])[0]
 
     assert counted() == "6/9"
     assert counted(people=3) == "3/3"
@@ -413,6 +414,23 @@ def test_repeating_every_trial_makes_no_bound_surer():
     found = alone(claim(at_least=0.75), often)
     assert found["n"] == 800 and "680/800" in found["explained"] and "over 40 items" in found["explained"]
     assert alone(claim(at_least=0.1), rows("ours", "c") * 5)["explained"].startswith("not tested: ours has 5 trials on a single item")  # fmt: skip
+
+
+def test_an_item_that_was_tried_a_thousand_times_carries_no_bound():
+    easy, others = rows("ours", "c"), rows("ours", "w" * 11)[1:]
+    trials = [row | {"seed": seed} for row in easy for seed in range(1000)] + others
+    found = alone(claim(at_least=0.9), trials)
+    assert (found["verdict"], found["n"]) == ("contradicted", 1010)
+    assert found["effect"] == pytest.approx(1 / 11 - 0.9)
+    assert "9.1% " in found["explained"] and "1000/1010 in all over 11 items" in found["explained"]
+    deep = [
+        row | {"measures": {"depth": 5.0 if row["result"] == "correct" else n % 2}}
+        for n, row in enumerate(trials)
+    ]
+    found = alone(claim(measure="depth", at_least=4), deep)
+    low, high = t.interval(0.95, 10, np.mean([5] + [0, 1] * 5), sem([5] + [0, 1] * 5))
+    assert (found["verdict"], found["n"]) == ("contradicted", 1010)
+    assert f"[{low:.3g}, {high:.3g}], n = 1010 over 11 items" in found["explained"]
 
 
 def test_shares_of_items_are_compared_by_swapping_items():
