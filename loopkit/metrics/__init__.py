@@ -1,6 +1,7 @@
 """Numbers with their uncertainty. scipy and statsmodels do the statistics; here they get names and guards.
 
-Fewer than two observations (or clusters) have no interval: `low` and `high` are None, never the estimate, never 0.
+Fewer than two observations (or clusters; six for `bootstrap`) have no interval: `low` and `high` are None, never the
+estimate, never 0.
 Neither has data without any spread whose interval would have width 0.
 """
 
