@@ -107,8 +107,10 @@ def test_what_is_simulated_is_labelled(tmp_path, make_batch):
     make_batch(tmp_path / "real", {"a": OPEN}, claims=[HALF], model="m")
     make_batch(tmp_path / "sim", {"a": OPEN}, claims=[HALF], model="simulated:oracle")
     frame = ledger_df(tmp_path).set_index("source")
-    assert list(frame["simulated"]) == [False, True]
-    assert list(ledger_df(tmp_path / "sim", history=True)["simulated"]) == [True]
+    assert list(frame["simulated"]) == ["none", "all"]
+    assert list(ledger_df(tmp_path / "sim", history=True)["simulated"]) == ["all"]
+    as_before(tmp_path / "sim")
+    assert list(ledger_df(tmp_path / "sim")["simulated"]) == ["all"], "by its models"
 
 
 def test_a_verdict_of_a_batch_that_was_not_complete_says_so(tmp_path, make_batch):
@@ -137,7 +139,7 @@ def test_a_result_that_is_committed_with_the_project_is_a_recorded_one(tmp_path,
     [found] = ledger_df(tmp_path / "experiments").to_dict("records")
     assert (found["experiment"], found["batch"], found["claim"]) == ("made", "batch", "half")
     assert (found["verdict"], found["state"], found["source"]) == ("supported", "recorded", str(path))
-    assert found["since"] == "2026-11-30T12:00:00.000+00:00" and not found["simulated"]
+    assert found["since"] == "2026-11-30T12:00:00.000+00:00" and found["simulated"] == "none"
 
 
 def test_runs_and_experiments_are_where_it_looks_by_itself(tmp_path, make_batch, monkeypatch):

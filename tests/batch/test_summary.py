@@ -252,7 +252,7 @@ def test_a_damaged_log_is_no_result(store):
 def test_the_summary_splits_groups_and_adjudicates_every_claim():
     spec = BatchSpec(
         experiment="e", notebook="n.ipynb", question="Why?", grid=[{}], group_by=["people"],
-        claims=[{"id": str(bound), "says": "s", "arm": "a", "at_least": bound} for bound in (0.0, 0.9)],
+        claims=[{"id": str(bound), "says": "s", "arm": "a", "at_least": bound} for bound in (0.01, 0.9)],
     )  # fmt: skip
     trials = [row(people=people) for people in (2, 2, 3)] + [row("wrong", people=3, model="other")]
     found = summarise(spec, trials, name="try", provenance={"command": "loopkit"})

@@ -28,15 +28,15 @@ class Finding:
     """None where p decides, together with the other claims of the batch."""
 
 
-def weigh(claim: Claim, trials: Sequence[Row]) -> Finding:
-    """Hold `trials`, rows all of which ran, against a claim."""
+def weigh(claim: Claim, trials: Sequence[Row], swaps: int) -> Finding:
+    """Hold `trials`, rows all of which ran, against a claim. `swaps` is the most that a permutation test looks at."""
     sides = sides_of(claim, trials)
     for side in sides:
         if side.rows and not side.tried:
             known = ", ".join(measures(trials))
             return _open(f"no trial of {side.name} has the measure {claim.measure}; there are {known}")
     if claim.other is not None:
-        return _compare(claim, *sides)
+        return _compare(claim, *sides, swaps)
     [side] = sides
     if not side.rows:
         return _open(f"{side.name} has 0 trials here")
@@ -95,9 +95,13 @@ def _each(claim: Claim, side: Side) -> Finding:
     n, asked = len(side.tried), f"{claim.measure} {exactly(claim.equals)}"
     effect = fmean(side.values) - claim.equals
     others = [(key, one) for key, one in side.tried if one != claim.equals]
+    if not others and side.lacking:
+        return _open(
+            f"{asked} in {count(n, 'trial')}{side.lacking}, and the claim asks for it in every trial", n=n
+        )
     if not others:
         where = "the only trial" if n == 1 else f"each of {n} trials"
-        return Finding(said=f"{asked} in {where}{side.lacking}", n=n, effect=effect, verdict="supported")
+        return Finding(said=f"{asked} in {where}", n=n, effect=effect, verdict="supported")
     (item, seed), value = others[0]
     named = item if seed == "None" else f"{item} at seed {seed}"
     said = (
@@ -107,7 +111,7 @@ def _each(claim: Claim, side: Side) -> Finding:
     return Finding(said=said, n=n, effect=effect, verdict="contradicted")
 
 
-def _compare(claim: Claim, ours: Side, theirs: Side) -> Finding:
+def _compare(claim: Claim, ours: Side, theirs: Side, swaps: int) -> Finding:
     first, second = dict(ours.tried), dict(theirs.tried)
     if (len(first), len(second)) != (len(ours.tried), len(theirs.tried)):
         again = "ambiguous: an item was tried more than once on one side at the same seed; add to `where`"
@@ -121,13 +125,17 @@ def _compare(claim: Claim, ours: Side, theirs: Side) -> Finding:
     left, right = by_item(first, shared), by_item(second, shared)
     # Where the trials of each item agree with one another, the item has one outcome on either side.
     agreed = words.share and {*left, *right} <= {0, 1}
-    pair = mcnemar(left, right) if agreed else permutation(left, right)
+    pair = mcnemar(left, right) if agreed else permutation(left, right, resamples=swaps)
     found = f"{_same_items(len(left), len(shared))}{ours.lacking}{theirs.lacking}, {_told(claim, pair, left, right, words)}"
     if claim.same_as is not None:
         return _near(claim, pair, found, words)
-    exact = "exact " if agreed or pair.exact else ""
-    test = "McNemar" if agreed else "paired permutation test on the items' means,"
-    return Finding(said=f"{found}, {exact}{test}", n=pair.n, effect=pair.effect, p=pair.p)
+    if agreed:
+        test = "exact McNemar"
+    elif pair.exact:
+        test = "exact paired permutation test on the items' means,"
+    else:
+        test = f"paired permutation test on the items' means from {swaps:,} random swaps,"
+    return Finding(said=f"{found}, {test}", n=pair.n, effect=pair.effect, p=pair.p)
 
 
 def _same_items(items: int, trials: int) -> str:

@@ -303,6 +303,17 @@ def test_equality_is_of_every_trial_and_the_first_that_differs_is_named():
         assert "the first is item-1 at seed 1: 0" in found["explained"]
 
 
+def test_equality_in_every_trial_is_not_shown_by_those_that_have_the_measure():
+    found = alone(claim(measure="depth", equals=2), measured("ours", [2, None, 2]))
+    assert (found["verdict"], found["n"]) == ("not supported", 2)
+    assert found["explained"] == (
+        "not tested: depth 2 in 2 trials (1 of 3 trials of ours have no depth), and the claim asks for it in every trial"
+    )
+    assert (
+        alone(claim(measure="depth", equals=2), measured("ours", [2, None, 3]))["verdict"] == "contradicted"
+    )
+
+
 def test_equality_is_exact():
     nearly = measured("ours", [0.3, 0.1 + 0.2])
     found = alone(claim(measure="depth", equals=0.3), nearly)
