@@ -75,6 +75,23 @@ def test_a_claim_that_was_restated_is_marked_even_if_its_verdict_is_the_same(tmp
     assert row(ledger_df(tmp_path))["changes"] == "supported → supported (restated)", "once"
 
 
+def test_a_claim_that_was_restated_without_a_verdict_yet_keeps_the_words_of_the_last_one(
+    tmp_path, make_batch
+):
+    make_batch(tmp_path, {"a": SUPPORTED}, claims=[HALF])
+    make_batch(
+        tmp_path, {"a": SUPPORTED + "."}, claims=[HALF | {"says": "All are.", "at_least": 0.9}], ends=False
+    )
+    found = row(ledger_df(tmp_path))
+    assert (found["verdict"], found["says"], found["changes"]) == (
+        "supported",
+        HALF["says"],
+        "supported → (restated)",
+    )
+    make_batch(tmp_path, {"a": SUPPORTED + "."}, claims=[HALF], ends=False)
+    assert row(ledger_df(tmp_path))["changes"] is None
+
+
 def test_a_claim_that_was_left_out_stays_in_the_ledger(tmp_path, make_batch):
     make_batch(tmp_path, {"a": "w" * 20}, claims=[HALF])
     make_batch(tmp_path, {"a": "w" * 20}, claims=[])

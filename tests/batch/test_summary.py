@@ -260,5 +260,5 @@ def test_the_summary_splits_groups_and_adjudicates_every_claim():
     assert [(r["model"], r["n"], r["correct"]) for r in found["rows"]] == [("m", 3, 3), ("other", 1, 0)]
     groups = [(r["model"], r["people"], r["n"]) for r in found["groups"]]
     assert groups == [("m", 2, 2), ("m", 3, 1), ("other", 3, 1)]
-    assert [c["id"] for c in found["claims"]] == ["0.0", "0.9"]
+    assert [c["id"] for c in found["claims"]] == ["0.01", "0.9"]
     assert [c["verdict"] for c in found["claims"]] == ["supported", "not supported"]
