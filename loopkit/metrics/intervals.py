@@ -25,8 +25,17 @@ class Estimate:
     def __str__(self) -> str:
         if self.estimate is None:
             return f"undefined, n = {self.n}"
-        interval = "" if self.low is None else f" [{self.low:.2f}, {self.high:.2f}]"
-        return f"{self.estimate:.2f}{interval}, n = {self.n}"
+        if self.low is None:
+            return f"{self.estimate:z.2f}, n = {self.n}"
+        digits = 2 + more_digits(lambda value, more: f"{value:z.{2 + more}f}", self.low, self.high)
+        return f"{self.estimate:z.{digits}f} [{self.low:z.{digits}f}, {self.high:z.{digits}f}], n = {self.n}"
+
+
+def more_digits(told: Callable[[float, int], str], *values: float) -> int:
+    """How many `more` digits `told(value, more)` must give for unequal values not to read alike; 16 at most."""
+    return next(
+        (more for more in range(16) if len({told(one, more) for one in values}) >= len(set(values))), 16
+    )
 
 
 def mean(

@@ -22,9 +22,13 @@ class Proportion:
     high: float | None
 
     def __str__(self) -> str:
+        return self.told()
+
+    def told(self, more: int = 0) -> str:
+        """In words, with `more` digits in the interval than one after the point."""
         if self.estimate is None:
             return "no data"
-        interval = "" if self.low is None else f" [{self.low:.1%}, {self.high:.1%}]"
+        interval = "" if self.low is None else f" [{self.low:.{1 + more}%}, {self.high:.{1 + more}%}]"
         if not math.isclose(self.estimate, self.successes / self.n, abs_tol=1e-12):
             return f"{self.estimate:.1%}{interval} by item, {self.successes}/{self.n} in all"
         return f"{self.successes}/{self.n} = {self.estimate:.1%}{interval}"

@@ -165,3 +165,5 @@ def test_an_estimate_as_words():
     assert str(Estimate(n=60, estimate=0.42, low=0.31, high=0.55)) == "0.42 [0.31, 0.55], n = 60"
     assert str(Estimate(n=1, estimate=0.42, low=None, high=None)) == "0.42, n = 1"
     assert str(Estimate(n=3, estimate=None, low=None, high=None)) == "undefined, n = 3"
+    assert str(Estimate(n=9, estimate=2e-4, low=1e-4, high=3e-4)) == "0.0002 [0.0001, 0.0003], n = 9"
+    assert str(Estimate(n=9, estimate=-0.001, low=None, high=None)) == "0.00, n = 9"

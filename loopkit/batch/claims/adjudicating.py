@@ -10,6 +10,7 @@ from loopkit.batch.claims.claim import Claim
 from loopkit.batch.claims.findings import Finding, Verdict, weigh
 from loopkit.batch.claims.sides import Row, sides_of
 from loopkit.metrics import holm
+from loopkit.metrics.intervals import more_digits
 
 Simulated = Literal["none", "some", "all"]
 
@@ -99,9 +100,10 @@ def _tested(claim: Claim, finding: Finding, p_holm: float) -> Verdict:
 
 
 def _p(claim: Claim, p: float, p_holm: float, tested: int) -> str:
-    corrected = "" if p_holm == p else f", {p_holm:.2g} after Holm's correction over {tested} claims"
+    more = more_digits(lambda value, more: f"{value:.{2 + more}g}", p_holm, claim.p_below)
+    corrected = "" if p_holm == p else f", {p_holm:.{2 + more}g} after Holm's correction over {tested} claims"
     asked = "" if claim.over else "for less, with "
-    return f"p = {p:.2g}{corrected} (the claim asks {asked}p < {claim.p_below:g})"
+    return f"p = {p:.{2 + more}g}{corrected} (the claim asks {asked}p < {claim.p_below:g})"
 
 
 def _ended_before(moment: str, trials: Sequence[Row]) -> int:

@@ -55,15 +55,16 @@ def _interval(claim: Claim, side: Side) -> Finding:
     words = Words(measure=claim.measure, share=yes_or_no(side.values))
     if claim.at_least is not None:
         bound, limits = claim.at_least, (claim.at_least, None)
-        asked = f"be at least {words.level(bound)}"
+        asked = f"be at least {words.bound(bound)}"
     elif claim.at_most is not None:
         bound, limits = claim.at_most, (None, claim.at_most)
-        asked = f"be at most {words.level(bound)}"
+        asked = f"be at most {words.bound(bound)}"
     else:
         bound, limits = claim.equals, (claim.equals - claim.within, claim.equals + claim.within)
-        asked = f"lie within {words.level(bound)} ± {words.level(claim.within)}"
+        asked = f"lie within {words.bound(bound)} ± {words.bound(claim.within)}"
+    told = words.average(got, *(limit for limit in limits if limit is not None))
     return Finding(
-        said=f"{words.average(got)}{several(side.items)}{side.lacking}; the claim asks that the whole 95 % interval {asked}",
+        said=f"{told}{several(side.items)}{side.lacking}; the claim asks that the whole 95 % interval {asked}",
         n=got.n,
         effect=got.estimate - bound,
         verdict=_placed(got.low, got.high, *limits),
@@ -166,9 +167,10 @@ def _near(claim: Claim, pair: Paired | PairedMeans, found: str, words: Words) ->
     if pair.low is None:
         why = "a single item gives" if pair.n == 1 else "differences that are all equal give"
         return _open(f"{found}, and {why} no interval", n=pair.n)
+    more = words.digits((pair.low, pair.high), (-claim.margin, claim.margin))
     return Finding(
-        said=f"{found} [{words.change(pair.low)}, {words.change(pair.high)}]; the claim asks that the whole 95 % interval "
-        f"lie within ± {words.level(claim.margin)}",
+        said=f"{found} [{words.change(pair.low, more)}, {words.change(pair.high, more)}]; the claim asks that the whole 95 % interval "
+        f"lie within ± {words.bound(claim.margin)}",
         n=pair.n,
         effect=pair.effect,
         verdict=_placed(pair.low, pair.high, -claim.margin, claim.margin),

@@ -474,3 +474,30 @@ def test_trials_of_other_arms_change_nothing(pairs, kind):
     trials = rows("ours", [a for a, _ in pairs]) + rows("theirs", [b for _, b in pairs])
     noise = rows("others", "cwcwe") + measured("our", [1.0])
     assert alone(claim(**kind), noise + trials) == alone(claim(**kind), trials)
+
+
+# --- words that do not contradict the verdict --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["at_least", "at_most"])
+@pytest.mark.parametrize("off", [-1e-5, 1e-5])
+def test_an_end_of_an_interval_does_not_read_like_a_bound_that_it_misses(kind, off):
+    interval = wilson(60, 100)
+    bound = (interval.low if kind == "at_least" else interval.high) + off
+    found = alone(claim(**{kind: bound}), rows("ours", "c" * 60 + "w" * 40))
+    low, high, asked = (
+        float(one) for one in re.findall(r"[\d.]+(?=%)", found["explained"].replace("95 %", ""))[1:]
+    )
+    held = low >= asked if kind == "at_least" else high <= asked
+    assert held == (found["verdict"] == "supported")
+
+
+def test_small_large_and_negative_zero_numbers():
+    large = alone(claim(measure="depth", at_most=999.7), measured("ours", [999.5, 999.7, 999.6]))
+    assert "mean depth 999.6 [999.4, 999.8]" in large["explained"] and "at most 999.7" in large["explained"]
+    nothing = alone(
+        claim(measure="depth", over="theirs"), measured("ours", [-0.0, 1.0]) + measured("theirs", [0.0, 1.0])
+    )
+    assert "difference +0, " in nothing["explained"]
+    small = alone(claim(measure="depth", at_least=0), measured("ours", [1e-6, 2e-6, 3e-6]))
+    assert "mean depth 2e-06 [-4.84e-07, 4.48e-06]" in small["explained"]
