@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from loopkit.batch.claims import simulated
 from loopkit.batch.status import FOUND, STATUS, Begun, digests, read_status, state
 from loopkit.export import to_frame
 from loopkit.log import StoreError
@@ -29,7 +30,7 @@ ENTRY = (
     "post_hoc", "seen", "declared", "digest", "source", "says", "command", "loopkit",
 )  # fmt: skip
 
-LATER = ("p_holm", "post_hoc", "seen", "declared", "digest")
+LATER = ("p_holm", "simulated", "post_hoc", "seen", "declared", "digest")
 """What earlier logs and results do not say of a verdict."""
 
 Row = dict[str, Any]
@@ -39,13 +40,14 @@ def ledger_df(*folders: str | Path, history: bool = False) -> "pd.DataFrame":
     """One row per claim and batch at or below `folders` (default: `runs` and `experiments`, those that are there).
 
     The columns: experiment, batch, claim (its id); verdict, `since` when it stands (ISO 8601) and the `changes` that led
-    to it ("not supported → supported", with "(restated)" where the claim's words or terms were changed); how many
+    to it ("not supported → supported", with "(restated)" where the claim's words or terms were changed, at the end where no verdict has followed yet); how many
     `entries` there are; n (trials, or the items of a comparison), p, `p_holm` after Holm's correction over the batch's
-    claims, and effect; whether the batch was `complete`, and whether all models that the claim is about are `simulated`;
-    whether the claim was `declared` (when, ISO 8601) after trials that it is about were on record (`post_hoc`, and how
+    claims, and effect; whether the batch was `complete`, and whether `none`, `some` or `all` models that the
+    claim is about are `simulated` (in the log of an earlier loopkit: of those of its `arm`); whether the claim was `declared` (when, ISO 8601) after trials that it is about were on record (`post_hoc`, and how
     many it had `seen`; None where an earlier loopkit did not say), and the `digest` of its terms; state (`finished`; `running` or `interrupted`, when the verdict is of an earlier
     time, or missing; `withdrawn`, when the batch was begun again without the claim; `recorded`, for a formal result;
-    `damaged`, with the `problem`); source, the batch's folder or the result's file; and what it `says`.
+    `damaged`, with the `problem`); source, the batch's folder or the result's file; and what it `says`,
+    or said at its latest verdict.
 
     With `history` one row per entry instead, oldest first: its time, verdict and numbers, whether the claim was
     `restated`, what it said then, and the command and version of loopkit that it comes from.
@@ -74,6 +76,8 @@ class Track:
     state: str
     entries: list[Row] = field(default_factory=list)
     """Its verdicts, oldest first, with what they rest on."""
+    asked_anew: bool = False
+    """Whether its words or terms were changed after the last of them."""
 
     @property
     def now(self) -> Row:
@@ -84,9 +88,12 @@ class Track:
                 steps.append(entry["verdict"] + " (restated)" * entry["restated"])
                 since, before = entry["time"], entry["verdict"]
         latest = self.entries[-1] if self.entries else {}
+        if latest and self.asked_anew:
+            steps.append("(restated)")
         changes = " → ".join(steps) if len(steps) > 1 else None
         story = {"since": since, "changes": changes, "entries": len(self.entries), "state": self.state}
-        return latest | self.claim | story
+        said = {"says": latest.get("says", self.claim.get("says"))}  # beside a verdict, what it is of
+        return latest | self.claim | said | story
 
 
 def _found(folders: Iterable[str | Path]) -> Iterator[Path]:
@@ -145,6 +152,7 @@ def _of_batch(folder: Path) -> list[Track]:
                         said = {"says": claim["says"]}
                         track.entries.append(_entry(found, summary, restated=restated) | said)
                         terms[which] = asked
+            track.asked_anew = terms.get(which, asked) != asked
     return list(tracks.values())
 
 
@@ -199,14 +207,14 @@ def _claim(source: Path, batch: Row, claim: Row) -> Row:
 
 
 def _entry(found: Row, summary: Row, *, restated: bool) -> Row:
-    models, provenance = found["models"], summary["provenance"]
+    provenance = summary["provenance"]
     return {
         "time": summary["time"],
         "restated": restated,
         **{key: found[key] for key in ("verdict", "n", "p", "effect")},
         **{key: found.get(key) for key in LATER},
         "complete": summary["complete"],
-        "simulated": bool(models) and all(model.startswith("simulated:") for model in models),
+        "simulated": found.get("simulated") or simulated(found["models"]),
         "command": provenance.get("command"),
         "loopkit": provenance.get("loopkit"),
     }

@@ -48,10 +48,12 @@ class BatchSpec(BaseModel):
     """How often a notebook that ended so is tried again; what it has recorded is not done again."""
 
     @model_validator(mode="after")
-    def _distinct_claims(self) -> "BatchSpec":
+    def _sound_claims(self) -> "BatchSpec":
         ids = [claim.id for claim in self.claims]
         if twice := sorted({name for name in ids if ids.count(name) > 1}):
             raise ValueError(f"claims need ids of their own, found twice: {', '.join(twice)}")
+        if vacuous := [f"claim {claim.id!r} {why}" for claim in self.claims if (why := claim.vacuous)]:
+            raise ValueError("; ".join(vacuous))
         return self
 
 

@@ -21,7 +21,20 @@ Event = Mapping[str, Any]
 Begun = list[tuple[Event, list[Event]]]
 """Each event `batch` of a log, with the events that followed it."""
 State = Literal["finished", "running", "interrupted"]
-FOUND = ("id", "verdict", "n", "p", "p_holm", "effect", "models", "digest", "declared", "seen", "post_hoc")
+FOUND = (
+    "id",
+    "verdict",
+    "n",
+    "p",
+    "p_holm",
+    "effect",
+    "models",
+    "simulated",
+    "digest",
+    "declared",
+    "seen",
+    "post_hoc",
+)
 """What is kept of an adjudicated claim; its words and its terms stand where the batch began."""
 
 

@@ -67,7 +67,7 @@ def count_trials(trials: Sequence[Row], *keys: str) -> list[Row]:
     """One row per combination of `keys`: n, correct, wrong, accuracy with its interval, failures by kind, cost, measures.
 
     `n` counts correct, wrong and failed trials; those that could not run are `errors` and count nowhere else. The
-    interval of the accuracy is Wilson's; where items are repeated under several seeds it is that of `clustered`. Each of
+    interval of the accuracy is Wilson's; where items are repeated under several seeds it is that of `balanced`, by item. Each of
     `measures` has the `n` trials that recorded it, their `mean`, and its interval from `low` to `high`.
     """
 

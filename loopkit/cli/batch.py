@@ -211,8 +211,9 @@ def _print(outcome: "BatchOutcome") -> None:
         console.print(table)
     colours = {"supported": "green", "not supported": "yellow", "contradicted": "red"}
     for claim in summary["claims"]:
-        late = ", post hoc" if claim["post_hoc"] else ""
-        verdict = f"[bold {colours[claim['verdict']]}]{claim['verdict'].upper()}{late}[/]"
+        marks = {"all": ", simulated", "some": ", partly simulated"}.get(claim["simulated"], "")
+        marks += ", post hoc" * bool(claim["post_hoc"])
+        verdict = f"[bold {colours[claim['verdict']]}]{claim['verdict'].upper()}{marks}[/]"
         console.print(f"\n{verdict}  {escape(claim['says'])}\n  {escape(claim['explained'])}")
     for problem in outcome.problems:
         console.print(f"\n[bold red]COULD NOT RUN[/]  {escape(problem)}")

@@ -255,6 +255,8 @@ LEAST = (
 """What a terminal without room for all columns does without, in this order."""
 NUMBERS = {"iterations", "best", "tokens", "cost", "seconds", "n", "p", "p by Holm", "effect"}
 
+SIMULATED = {"all": " (simulated)", "some": " (partly simulated)"}
+
 
 def _run(row: Mapping[str, Any]) -> Cells:
     return {
@@ -288,7 +290,7 @@ def _entry(row: Mapping[str, Any]) -> Cells:
 
 
 def _which(row: Mapping[str, Any]) -> Cells:
-    marks = " (simulated)" * (row["simulated"] is True) + " (incomplete)" * (row["complete"] is False)
+    marks = SIMULATED.get(row["simulated"], "") + " (incomplete)" * (row["complete"] is False)
     marks += " (post hoc)" * (row["post_hoc"] is True)
     which = {name: _text(row[name]) for name in ("experiment", "batch", "claim")}
     return which | {"verdict": _text(row["verdict"]) + marks}

@@ -120,7 +120,10 @@ class Fitness:
         found = f"{WORDS[name]} is {value.estimate:.2f}"
         if not lowest <= value.estimate <= highest:
             return f"{found}, and {asked} is asked"
-        if value.low is None:  # all observations are alike
+        if value.low is None:
+            alike = isinstance(value, Estimate) or value.successes in (0, value.n)
+            if not alike and value.n >= self.items:
+                return f"{found}, without an interval: its {value.n} observations are of a single item"
             few = value.n < self.items
             return f"{found}, from {value.n} observations only: {self.items} are asked" if few else None
         if lowest <= value.low and value.high <= highest:

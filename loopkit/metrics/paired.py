@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from loopkit.metrics.checks import column, same_length, yes_or_no
-from loopkit.metrics.intervals import bootstrap
+from loopkit.metrics.intervals import mean
 from loopkit.metrics.proportions import accuracy
 
 
@@ -98,14 +98,14 @@ def permutation(
     The null says that an item's two scores might as well be swapped. Where there are no more than `resamples` ways of
     swapping (2^n), all are looked at. Else that many are drawn, and p is (r + 1) / (resamples + 1) for r of them with a
     mean difference at least as far from 0 (B. Phipson and G. K. Smyth, Stat. Appl. Genet. Mol. Biol. 9, 2010).
-    The interval is that of `bootstrap` for the differences. Raises ValueError when the sequences are empty, differ in
+    The interval is that of `mean` for the differences. Raises ValueError when the sequences are empty, differ in
     length, or hold a number that is not finite.
     """
     same_length(first, second, "paired scores")
     if resamples < 1:
         raise ValueError(f"resamples must be >= 1, got {resamples}")
     differences = column(first, "first") - column(second, "second")
-    interval = bootstrap(differences, seed=seed)
+    interval = mean(differences)
     return PairedMeans(
         n=len(differences),
         effect=interval.estimate,

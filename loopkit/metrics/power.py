@@ -3,6 +3,8 @@
 Each n returned reaches the power asked for, and so does every larger n that was looked at. That is not the first n
 to reach it: counts are whole, so with one more item a test can get stricter faster than it gets stronger, and power
 against n is a saw. Looked at are some multiples of sqrt(n) more, which is further than the saw's teeth reach.
+
+Of several claims that are corrected together (`holm`), each has the power asked for at `alpha` divided by their number.
 """
 
 import math
@@ -16,7 +18,7 @@ LARGEST = 2**20
 
 
 def n_for_paired(only_first: float, only_second: float, *, power: float = 0.8, alpha: float = 0.05) -> int:
-    """How many items `mcnemar` needs to find the better arm: p <= `alpha`, two-sided, and in the right direction.
+    """How many items `mcnemar` needs to find the better arm: p < `alpha`, two-sided, and in the right direction.
 
     On a share `only_first` of all items only the first arm is right, on `only_second` only the second. The power is
     exact: how many pairs are discordant is binomial, and so is, given that, how many of them fall to the better arm.
@@ -39,6 +41,8 @@ def n_for_paired(only_first: float, only_second: float, *, power: float = 0.8, a
         low, high = binom.interval(1 - 1e-12, n, discordant)
         pairs = np.arange(low, high + 1)
         most_by_chance = binom.isf(alpha / 2, pairs, 0.5)
+        # A claim asks for p below alpha: a tail of exactly alpha / 2 is by chance, too.
+        most_by_chance += binom.sf(most_by_chance, pairs, 0.5) >= alpha / 2 * (1 - 1e-12)
         return float(binom.pmf(pairs, n, discordant) @ binom.sf(most_by_chance, pairs, better))
 
     return _smallest(power_at, power)
@@ -78,26 +82,30 @@ def n_for_means(effect: float, sd: float, *, power: float = 0.8, alpha: float = 
         raise ValueError(f"sd must be a positive number, got {sd}")
     fraction(power, "power")
     fraction(alpha, "alpha")
-    from statsmodels.stats.power import TTestPower
+    from scipy.stats import f, ncf
 
-    return _smallest(lambda n: float(TTestPower().power(abs(effect) / sd, n, alpha)), power)
+    def power_at(n: int) -> float:
+        # The square of t is F. The non-central t, which statsmodels' TTestPower takes, is NaN for many a large effect.
+        return float(ncf.sf(f.isf(alpha, 1, n - 1), 1, n - 1, n * (effect / sd) ** 2))
+
+    return _smallest(power_at, power)
 
 
 def _smallest(power_at: Callable[[int], float], power: float) -> int:
     """The smallest n >= 2 from which on, as far as we look, `power` is reached."""
     enough = 2
-    while power_at(enough) < power:
+    while not power_at(enough) >= power:  # NaN is not enough
         enough *= 2
         if enough > LARGEST:
             raise ValueError(f"more than {LARGEST} would be needed: the effect is too small to be shown")
     short = enough // 2
     while enough - short > 1:
         middle = (short + enough) // 2
-        if power_at(middle) < power:
+        if not power_at(middle) >= power:
             short = middle
         else:
             enough = middle
     for n in range(enough, enough + 5 * math.isqrt(enough) + 20):
-        if power_at(n) < power:
+        if not power_at(n) >= power:
             short = n
     return short + 1

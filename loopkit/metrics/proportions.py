@@ -1,5 +1,6 @@
 """Proportions of yes/no outcomes: of independent trials, and of several trials on each item."""
 
+import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -16,14 +17,20 @@ class Proportion:
     successes: int
     n: int
     estimate: float | None
-    """None when n is 0."""
+    """The share of `successes`, or with `balanced` the mean of the clusters' shares; None when n is 0."""
     low: float | None
     high: float | None
 
     def __str__(self) -> str:
+        return self.told()
+
+    def told(self, more: int = 0) -> str:
+        """In words, with `more` digits in the interval than one after the point."""
         if self.estimate is None:
             return "no data"
-        interval = "" if self.low is None else f" [{self.low:.1%}, {self.high:.1%}]"
+        interval = "" if self.low is None else f" [{self.low:.{1 + more}%}, {self.high:.{1 + more}%}]"
+        if not math.isclose(self.estimate, self.successes / self.n, abs_tol=1e-12):
+            return f"{self.estimate:.1%}{interval} by item, {self.successes}/{self.n} in all"
         return f"{self.successes}/{self.n} = {self.estimate:.1%}{interval}"
 
 
@@ -53,8 +60,9 @@ def clustered(outcomes: Sequence[bool], clusters: Sequence[Hashable], confidence
     `clusters` names the cluster of each outcome. The interval is Wilson's at the effective sample size of E. L. Korn and
     B. I. Graubard (Survey Methodology 24, 1998): n over the design effect (the cluster-robust variance, as in `mean`,
     over that of n independent outcomes) and over the squared ratio of the t quantiles with G - 1 and n - 1 degrees of
-    freedom, for a variance estimated from G clusters is itself uncertain; but at most n. Outcomes that are all equal
-    show no variance to go by: the effective size is then G. With one outcome per cluster this is `accuracy`.
+    freedom, for a variance estimated from G clusters is itself uncertain; but at most G. Without that cap a single
+    outcome that differs from all others would make them seem independent, and trials of few items sure of themselves.
+    With one outcome per cluster this is `accuracy`.
 
     `successes` and `n` count outcomes, as observed. No interval from fewer than two clusters. Raises ValueError for no
     outcomes, one that is neither yes nor no, or `clusters` of another length.
@@ -65,20 +73,42 @@ def clustered(outcomes: Sequence[bool], clusters: Sequence[Hashable], confidence
     n, successes = len(right), int(right.sum())
     low, high = None, None
     if groups.max() > 0:
-        from statsmodels.stats.proportion import proportion_confint
-
-        size = _effective_size(right, groups, confidence)
-        interval = proportion_confint(size * successes / n, size, alpha=1 - confidence, method="wilson")
-        low, high = map(float, interval)
+        low, high = _wilson(successes / n, _effective_size(right, groups, confidence), confidence)
     return Proportion(successes=successes, n=n, estimate=successes / n, low=low, high=high)
 
 
 def _effective_size(right: np.ndarray, groups: np.ndarray, confidence: float) -> float:
     n, count, rate = len(right), int(groups.max()) + 1, right.mean()
     if rate in (0, 1):
-        return count
+        return count  # no variance to go by
     from scipy.stats import t
 
     design = clustered_error(right.astype(float), groups) ** 2 / (rate * (1 - rate) / (n - 1))
     tail = (1 - confidence) / 2
-    return n / max(design * (t.isf(tail, count - 1) / t.isf(tail, n - 1)) ** 2, 1)
+    return n / max(design * (t.isf(tail, count - 1) / t.isf(tail, n - 1)) ** 2, n / count)
+
+
+def balanced(outcomes: Sequence[bool], clusters: Sequence[Hashable], confidence: float = 0.95) -> Proportion:
+    """The share of yes of a cluster, on average: each weighs the same, however many outcomes it has.
+
+    The interval is Wilson's at the mean of the G clusters' own shares and n = G. It is never too short for shares: of
+    all values between 0 and 1 with a given mean, those that are only 0 or 1 vary the most. `estimate` is that mean;
+    `successes` and `n` count outcomes, as observed. With one outcome per cluster this is `accuracy`.
+
+    No interval from fewer than two clusters. Raises ValueError for no outcomes, one that is neither yes nor no, or
+    `clusters` of another length.
+    """
+    right = yes_or_no(outcomes)
+    fraction(confidence, "confidence")
+    groups = numbered(clusters, right)
+    count = int(groups.max()) + 1
+    share = float(np.mean(np.bincount(groups, weights=right) / np.bincount(groups)))
+    low, high = _wilson(share, count, confidence) if count > 1 else (None, None)
+    return Proportion(successes=int(right.sum()), n=len(right), estimate=share, low=low, high=high)
+
+
+def _wilson(share: float, size: float, confidence: float) -> tuple[float, float]:
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = proportion_confint(size * share, size, alpha=1 - confidence, method="wilson")
+    return float(low), float(high)

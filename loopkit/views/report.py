@@ -22,6 +22,7 @@ from typing import Any
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs
 
+from loopkit.batch.claims import simulated
 from loopkit.batch.claims.wording import number
 from loopkit.store import Run
 from loopkit.views.comparison import PAIRED, pairs_figure, pairs_info
@@ -164,8 +165,13 @@ def _claim(claim: Row) -> str:
     if (p := claim["p"]) is not None:
         corrected = claim.get("p_holm", p)  # earlier summaries have none
         numbers.append(_p(p) if corrected == p else f"{_p(p)}, by Holm {_p(corrected)}")
-    if (models := claim.get("models")) and all(model.startswith("simulated:") for model in models):
-        numbers.append("simulated")
+    match claim.get("simulated") or simulated(
+        claim.get("models", [])
+    ):  # earlier summaries have the models only
+        case "all":
+            numbers.append("simulated")
+        case "some":
+            numbers.append("partly simulated")
     if declared := claim.get("declared"):
         numbers.append(f"declared {declared[:16].replace('T', ' ')} as {claim['digest'][:12]}")
     late = " <span>post hoc</span>" if claim.get("post_hoc") else ""

@@ -75,6 +75,23 @@ def test_a_claim_that_was_restated_is_marked_even_if_its_verdict_is_the_same(tmp
     assert row(ledger_df(tmp_path))["changes"] == "supported → supported (restated)", "once"
 
 
+def test_a_claim_that_was_restated_without_a_verdict_yet_keeps_the_words_of_the_last_one(
+    tmp_path, make_batch
+):
+    make_batch(tmp_path, {"a": SUPPORTED}, claims=[HALF])
+    make_batch(
+        tmp_path, {"a": SUPPORTED + "."}, claims=[HALF | {"says": "All are.", "at_least": 0.9}], ends=False
+    )
+    found = row(ledger_df(tmp_path))
+    assert (found["verdict"], found["says"], found["changes"]) == (
+        "supported",
+        HALF["says"],
+        "supported → (restated)",
+    )
+    make_batch(tmp_path, {"a": SUPPORTED + "."}, claims=[HALF], ends=False)
+    assert row(ledger_df(tmp_path))["changes"] is None
+
+
 def test_a_claim_that_was_left_out_stays_in_the_ledger(tmp_path, make_batch):
     make_batch(tmp_path, {"a": "w" * 20}, claims=[HALF])
     make_batch(tmp_path, {"a": "w" * 20}, claims=[])
@@ -107,8 +124,10 @@ def test_what_is_simulated_is_labelled(tmp_path, make_batch):
     make_batch(tmp_path / "real", {"a": OPEN}, claims=[HALF], model="m")
     make_batch(tmp_path / "sim", {"a": OPEN}, claims=[HALF], model="simulated:oracle")
     frame = ledger_df(tmp_path).set_index("source")
-    assert list(frame["simulated"]) == [False, True]
-    assert list(ledger_df(tmp_path / "sim", history=True)["simulated"]) == [True]
+    assert list(frame["simulated"]) == ["none", "all"]
+    assert list(ledger_df(tmp_path / "sim", history=True)["simulated"]) == ["all"]
+    as_before(tmp_path / "sim")
+    assert list(ledger_df(tmp_path / "sim")["simulated"]) == ["all"], "by its models"
 
 
 def test_a_verdict_of_a_batch_that_was_not_complete_says_so(tmp_path, make_batch):
@@ -137,7 +156,7 @@ def test_a_result_that_is_committed_with_the_project_is_a_recorded_one(tmp_path,
     [found] = ledger_df(tmp_path / "experiments").to_dict("records")
     assert (found["experiment"], found["batch"], found["claim"]) == ("made", "batch", "half")
     assert (found["verdict"], found["state"], found["source"]) == ("supported", "recorded", str(path))
-    assert found["since"] == "2026-11-30T12:00:00.000+00:00" and not found["simulated"]
+    assert found["since"] == "2026-11-30T12:00:00.000+00:00" and found["simulated"] == "none"
 
 
 def test_runs_and_experiments_are_where_it_looks_by_itself(tmp_path, make_batch, monkeypatch):

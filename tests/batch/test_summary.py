@@ -12,7 +12,7 @@ from scipy.stats import binomtest, sem, t
 
 from loopkit.batch import BatchSpec, count_trials, summarise
 from loopkit.batch.summary import settle, trial_rows
-from loopkit.metrics import clustered
+from loopkit.metrics import balanced
 from loopkit.store import Store, StoreError, read_events
 
 
@@ -90,7 +90,7 @@ def test_an_item_under_several_seeds_makes_the_interval_no_shorter():
     often = [trial | {"seed": seed} for trial in once for seed in range(10)]
     [one], [many] = count_trials(once, "arm"), count_trials(often, "arm")
     assert (many["n"], many["accuracy"]) == (100, one["accuracy"])
-    got = clustered([trial["result"] == "correct" for trial in often], [trial["item"] for trial in often])
+    got = balanced([trial["result"] == "correct" for trial in often], [trial["item"] for trial in often])
     assert (many["wilson_low"], many["wilson_high"]) == (got.low, got.high)
     assert many["wilson_high"] - many["wilson_low"] > 0.9 * (one["wilson_high"] - one["wilson_low"])
 
@@ -252,7 +252,7 @@ def test_a_damaged_log_is_no_result(store):
 def test_the_summary_splits_groups_and_adjudicates_every_claim():
     spec = BatchSpec(
         experiment="e", notebook="n.ipynb", question="Why?", grid=[{}], group_by=["people"],
-        claims=[{"id": str(bound), "says": "s", "arm": "a", "at_least": bound} for bound in (0.0, 0.9)],
+        claims=[{"id": str(bound), "says": "s", "arm": "a", "at_least": bound} for bound in (0.01, 0.9)],
     )  # fmt: skip
     trials = [row(people=people) for people in (2, 2, 3)] + [row("wrong", people=3, model="other")]
     found = summarise(spec, trials, name="try", provenance={"command": "loopkit"})
@@ -260,5 +260,5 @@ def test_the_summary_splits_groups_and_adjudicates_every_claim():
     assert [(r["model"], r["n"], r["correct"]) for r in found["rows"]] == [("m", 3, 3), ("other", 1, 0)]
     groups = [(r["model"], r["people"], r["n"]) for r in found["groups"]]
     assert groups == [("m", 2, 2), ("m", 3, 1), ("other", 3, 1)]
-    assert [c["id"] for c in found["claims"]] == ["0.0", "0.9"]
+    assert [c["id"] for c in found["claims"]] == ["0.01", "0.9"]
     assert [c["verdict"] for c in found["claims"]] == ["supported", "not supported"]

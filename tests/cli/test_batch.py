@@ -149,7 +149,13 @@ def test_the_folder_is_named_after_experiment_and_file(capsys, stub, batch_file)
 
 def test_piped_output_has_the_table_and_the_verdicts(capsys, stub, batch_file):
     claims = [
-        {"verdict": verdict, "says": f"Claim {n} [sic].", "explained": f"explained {n}", "post_hoc": n == 2}
+        {
+            "verdict": verdict,
+            "says": f"Claim {n} [sic].",
+            "explained": f"explained {n}",
+            "simulated": ("none", "some", "all")[n],
+            "post_hoc": n == 2,
+        }
         for n, verdict in enumerate(("supported", "not supported", "contradicted"))
     ]
     stub(rows=[row(), row(arm="reasoning", n=1, correct=0, accuracy=0.0, wilson_low=None, wilson_high=None,
@@ -179,8 +185,8 @@ def test_piped_output_has_the_table_and_the_verdicts(capsys, stub, batch_file):
     assert "0.0%" in reasoning
     assert "–" in reasoning, "one trial has no interval"
     assert "\nSUPPORTED  Claim 0 [sic].\n  explained 0\n" in out
-    assert "\nNOT SUPPORTED  Claim 1 [sic].\n  explained 1\n" in out
-    assert "\nCONTRADICTED, post hoc  Claim 2 [sic].\n  explained 2\n" in out
+    assert "\nNOT SUPPORTED, partly simulated  Claim 1 [sic].\n  explained 1\n" in out
+    assert "\nCONTRADICTED, simulated, post hoc  Claim 2 [sic].\n  explained 2\n" in out
     assert "measure" not in out
     assert out.endswith("report: runs/knights-small/report.html\n")
 

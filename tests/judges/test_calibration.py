@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from loopkit.judges import Calibration, Check, Fitness, Hybrid, Labelled, calibrate
 from loopkit.judges.probes import INJECTIONS
-from loopkit.metrics import Estimate
+from loopkit.metrics import Estimate, clustered
 from loopkit.store import Store
 from loopkit.verdict import Failure, Verdict
 from tests.judges.biased import Biased, items
@@ -330,3 +330,9 @@ def test_an_item_labelled_only_by_accept_can_be_calibrated_on():
     assert not found.fit and all("was not measured" in reason for reason in found.reasons), (
         "no probe was asked for"
     )
+
+
+def test_many_observations_of_a_single_item_are_not_taken_for_alike():
+    several = clustered([True] * 39 + [False], ["one"] * 40)
+    assert "its 40 observations are of a single item" in Fitness().measure("quote_validity", several).why
+    assert Fitness().measure("quote_validity", clustered([True] * 40, ["one"] * 40)).ok

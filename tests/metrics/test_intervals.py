@@ -57,7 +57,7 @@ def test_trials_that_repeat_each_other_make_the_interval_of_a_mean_no_shorter():
     assert repeated.n == 20
 
 
-@given(VARIED, st.floats(0.5, 0.99), st.integers(0, 2**32))
+@given(VARIED.filter(lambda values: len(values) > 5), st.floats(0.5, 0.99), st.integers(0, 2**32))
 @settings(max_examples=25, deadline=None)
 def test_the_bootstrap_is_a_percentile_interval_as_wide_as_students_asks(values, confidence, seed):
     n = len(values)
@@ -97,7 +97,7 @@ def test_many_values_are_resampled_a_part_at_a_time():
 
 
 def test_the_bootstrap_depends_on_nothing_but_its_seed():
-    values = [0.1, 0.5, 0.2, 0.9, 0.4]
+    values = [0.1, 0.5, 0.2, 0.9, 0.4, 0.3]
     assert bootstrap(values) == bootstrap(np.array(values), seed=0)
     assert bootstrap(values).low != bootstrap(values, seed=1).low
 
@@ -114,6 +114,14 @@ def test_clusters_with_one_mean_claim_no_certainty():
     assert (found.low, found.high) == (None, None)
 
 
+def test_the_range_of_fewer_than_six_values_is_no_interval():
+    for n in range(2, 6):
+        assert (bootstrap(range(n)).low, bootstrap(range(n)).high) == (None, None)
+        assert 2 * 0.5**n > 0.05, "all values lie to one side of their median"
+    found = bootstrap(range(6))
+    assert 0 <= found.low < 2.5 < found.high <= 5 and 2 * 0.5**6 < 0.05
+
+
 def undefined_without_a_one(rows):
     return rows.mean() if (rows == 1).any() else math.nan
 
@@ -128,9 +136,9 @@ def test_resamples_where_a_statistic_is_undefined_are_left_out():
 
 def test_a_statistic_that_is_mostly_undefined_has_no_interval():
     def all_there(rows):
-        return rows[0] if len(set(rows)) == 4 else math.nan  # 4! / 4^4 of the resamples: 9 %
+        return rows[0] if len(set(rows)) == 6 else math.nan  # 6! / 6^6 of the resamples: 1.5 %
 
-    assert bootstrap([3, 2, 1, 6], all_there) == Estimate(n=4, estimate=3.0, low=None, high=None)
+    assert bootstrap([3, 2, 1, 6, 5, 4], all_there) == Estimate(n=6, estimate=3.0, low=None, high=None)
     assert bootstrap([2, 3], undefined_without_a_one) == Estimate(n=2, estimate=None, low=None, high=None)
 
 
@@ -157,3 +165,5 @@ def test_an_estimate_as_words():
     assert str(Estimate(n=60, estimate=0.42, low=0.31, high=0.55)) == "0.42 [0.31, 0.55], n = 60"
     assert str(Estimate(n=1, estimate=0.42, low=None, high=None)) == "0.42, n = 1"
     assert str(Estimate(n=3, estimate=None, low=None, high=None)) == "undefined, n = 3"
+    assert str(Estimate(n=9, estimate=2e-4, low=1e-4, high=3e-4)) == "0.0002 [0.0001, 0.0003], n = 9"
+    assert str(Estimate(n=9, estimate=-0.001, low=None, high=None)) == "0.00, n = 9"

@@ -3,9 +3,11 @@
 from functools import cache
 from math import comb
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import ttest_1samp
 from statsmodels.stats.power import tt_solve_power
 
 from loopkit.metrics import accuracy, mcnemar, n_for_bound, n_for_means, n_for_paired
@@ -15,7 +17,7 @@ from loopkit.metrics import accuracy, mcnemar, n_for_bound, n_for_means, n_for_p
 def finds_the_first(only_first, only_second, alpha):
     """Whether `mcnemar` calls the first arm better; pairs that agree leave its p alone."""
     first = [True] * only_first + [False] * only_second
-    return only_first > only_second and mcnemar(first, [not each for each in first]).p <= alpha
+    return only_first > only_second and mcnemar(first, [not each for each in first]).p < alpha
 
 
 def paired_power(n, a, b, alpha):
@@ -36,6 +38,7 @@ def paired_power(n, a, b, alpha):
         (0.9, 0.1, 0.9, 0.05),
         (0.7, 0.2, 0.8, 0.01),
         (0.4, 0.0, 0.5, 0.1),
+        (1.0, 0.0, 0.8, 0.03125),  # 2 / 2**6: six items reach it, and a claim asks for less
     ],
 )
 def test_the_exact_mcnemar_test_reaches_its_power_from_n_on_and_not_before(a, b, power, alpha):
@@ -83,6 +86,17 @@ def test_the_whole_wilson_interval_clears_the_bound_from_n_on_and_not_before(rat
 @pytest.mark.parametrize(("effect", "n"), [(0.2, 199), (0.5, 34), (0.8, 15), (-0.5, 34)])
 def test_published_sizes_for_means(effect, n):
     assert n_for_means(effect, 1) == n_for_means(10 * effect, 10) == n
+
+
+@pytest.mark.parametrize(("effect", "n"), [(2, 5), (5, 3), (8, 3), (20, 2), (50, 2), (1e6, 2)])
+def test_large_effects_need_few_items(effect, n):
+    # Simulated: 100,000 experiments of n and of n - 1 items.
+    rng = np.random.default_rng(0)
+    powers = {
+        size: (ttest_1samp(rng.normal(effect, 1, size=(size, 100_000)), 0).pvalue < 0.05).mean()
+        for size in {n, max(n - 1, 2)}
+    }
+    assert n_for_means(effect, 1) == min(size for size, power in powers.items() if power >= 0.8)
 
 
 @given(st.floats(0.1, 1), st.sampled_from([0.5, 0.8, 0.9, 0.95]), st.sampled_from([0.01, 0.05, 0.1]))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from loopkit.metrics import accuracy, clustered
+from loopkit.metrics import accuracy, balanced, clustered
 
 
 @st.composite
@@ -82,7 +82,9 @@ def effective_size(outcomes, items, confidence):
     shared = sum(off[i] * off[j] for i in range(n) for j in range(n) if items[i] == items[j])
     variance = max(shared, 0) / n**2 * count / (count - 1)
     t = [stats.t.ppf((1 + confidence) / 2, df) for df in (count - 1, n - 1)]
-    return min(n, n * rate * (1 - rate) / (n - 1) / variance * (t[1] / t[0]) ** 2) if variance > 1e-12 else n
+    if variance < 1e-12:
+        return count
+    return min(count, n * rate * (1 - rate) / (n - 1) / variance * (t[1] / t[0]) ** 2)
 
 
 @given(trials(), st.sampled_from([0.8, 0.95, 0.99]))
@@ -123,8 +125,43 @@ def test_trials_that_never_fail_are_as_many_as_their_items():
     assert (found.low, found.high) == (pytest.approx(plain.low, abs=1e-12), pytest.approx(1, abs=1e-12))
 
 
-def test_trials_of_a_single_item_have_no_interval():
-    found = clustered([True, False, True], ["a"] * 3)
+def test_one_trial_that_differs_makes_nothing_certain():
+    items = np.repeat(range(10), 100)
+    sure, one_wrong = clustered([True] * 1000, items), clustered([False] + [True] * 999, items)
+    assert one_wrong.low == pytest.approx(sure.low, abs=0.005) == pytest.approx(accuracy(10, 10).low)
+
+
+@given(trials(), st.sampled_from([0.8, 0.95]))
+@settings(max_examples=50, deadline=None)
+def test_balanced_is_wilsons_interval_of_the_items_shares(drawn, confidence):
+    outcomes, items = drawn
+    of_items = [
+        [right for right, one in zip(outcomes, items, strict=True) if one == item] for item in set(items)
+    ]
+    share = sum(sum(one) / len(one) for one in of_items) / len(of_items)
+    found = balanced(outcomes, items, confidence)
+    assert (found.successes, found.n) == (sum(outcomes), len(outcomes))
+    assert found.estimate == pytest.approx(share, abs=1e-12)
+    for size in sizes_behind(found, confidence):
+        assert size == pytest.approx(len(of_items), rel=1e-6)
+    again = balanced(outcomes * 3, items * 3, confidence)
+    assert (again.low, again.high) == (pytest.approx(found.low), pytest.approx(found.high))
+
+
+def test_an_item_tried_often_weighs_no_more_than_one_tried_once():
+    found = balanced([True] * 1000 + [False] * 10, ["easy"] * 1000 + list(range(10)))
+    plain = accuracy(1, 11)
+    assert (found.estimate, found.low, found.high) == (
+        pytest.approx(plain.estimate),
+        pytest.approx(plain.low),
+        pytest.approx(plain.high),
+    )
+    assert str(found) == f"9.1% [{plain.low:.1%}, {plain.high:.1%}] by item, 1000/1010 in all"
+
+
+@pytest.mark.parametrize("share", [clustered, balanced])
+def test_trials_of_a_single_item_have_no_interval(share):
+    found = share([True, False, True], ["a"] * 3)
     assert (found.successes, found.n, found.low, found.high) == (2, 3, None, None)
 
 
@@ -138,5 +175,6 @@ def test_trials_of_a_single_item_have_no_interval():
     ],
 )
 def test_what_is_no_outcome_is_refused_and_named(outcomes, items, message):
-    with pytest.raises(ValueError, match=message):
-        clustered(outcomes, items)
+    for share in (clustered, balanced):
+        with pytest.raises(ValueError, match=message):
+            share(outcomes, items)

@@ -1,14 +1,18 @@
 """Adjudication: what the records say of a batch's claims, all together."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import Any
+from typing import Any, Literal
 
 from loopkit.batch.claims.claim import Claim
 from loopkit.batch.claims.findings import Finding, Verdict, weigh
 from loopkit.batch.claims.sides import Row, sides_of
 from loopkit.metrics import holm
+from loopkit.metrics.intervals import more_digits
+
+Simulated = Literal["none", "some", "all"]
 
 
 def adjudicate(
@@ -21,18 +25,19 @@ def adjudicate(
     on, or the items of a comparison; `effect` is how far the value lies above the bound or above the other arm's. `p`
     belongs to `over` and `under`; `p_holm` is the same after Holm's correction over all claims that have one, and it is
     what decides. The other kinds are decided by where an interval, or each value, lies. `models` are those whose trials
-    `arm` has.
+    `arm` has; `simulated` says whether `none`, `some` or `all` of those on both sides are simulated.
 
     `declared` says when each claim first stood in the batch's log: an ISO 8601 time by the claim's `digest`. How many of
-    the trials that it is about had ended by then is `seen`; with any, the verdict is `post_hoc`: the claim may have been
+    the trials that it is about, those of the present code and sample, had ended by then is `seen`; with any, the verdict is `post_hoc`: the claim may have been
     made to fit them. For a claim without such a time the three are None.
     """
     ran = [row for row in trials if row["result"] != "error"]
-    findings = [weigh(claim, ran) for claim in claims]
+    tests = sum(claim.over is not None or claim.under is not None for claim in claims)
+    findings = [weigh(claim, ran, _swaps(claim, tests)) for claim in claims]
     corrected = holm([finding.p for finding in findings])
     tested = sum(p is not None for p in corrected)
     return [
-        _adjudicated(claim, finding, p_holm, tested, ran, (declared or {}).get(claim.digest))
+        _adjudicated(claim, finding, p_holm, tested, trials, (declared or {}).get(claim.digest))
         for claim, finding, p_holm in zip(claims, findings, corrected, strict=True)
     ]
 
@@ -42,13 +47,16 @@ def _adjudicated(
     finding: Finding,
     p_holm: float | None,
     tested: int,
-    ran: Sequence[Row],
+    trials: Sequence[Row],
     declared: str | None,
 ) -> dict[str, Any]:
-    sides = [side.rows for side in sides_of(claim, ran)]
-    concerned = list({id(row): row for row in chain(*sides)}.values())  # the sides may overlap
+    sides = [side.rows for side in sides_of(claim, trials)]
+    both = {id(row): row for row in chain(*sides)}.values()  # the sides may overlap
+    concerned = [row for row in both if row["result"] != "error"]
     seen = None if declared is None else _ended_before(declared, concerned)
     said = finding.said if p_holm is None else f"{finding.said} {_p(claim, finding.p, p_holm, tested)}"
+    if absent := len(both) - len(concerned):
+        said += f"; {absent:,} could not run"
     if seen:
         said += f"; declared after {seen:,} of its {len(concerned):,} trials were on record"
     return {
@@ -60,12 +68,28 @@ def _adjudicated(
         "p_holm": p_holm,
         "effect": finding.effect,
         "explained": said,
-        "models": sorted({str(row.get("model")) for row in sides[0]}),
+        "models": _models(row for row in sides[0] if row["result"] != "error"),
+        "simulated": simulated(_models(concerned)),
         "digest": claim.digest,
         "declared": declared,
         "seen": seen,
         "post_hoc": None if seen is None else seen > 0,
     }
+
+
+def _swaps(claim: Claim, tests: int) -> int:
+    """How many random swaps can give a p that Holm's correction over `tests` leaves well below what the claim asks."""
+    return min(200_000, max(9_999, math.ceil(20 * tests / claim.p_below)))
+
+
+def _models(trials: Iterable[Row]) -> list[str]:
+    return sorted({str(row.get("model")) for row in trials})
+
+
+def simulated(models: Sequence[str]) -> Simulated:
+    """Whether these models are simulated ones: none of them, some or all."""
+    found = [model.startswith("simulated:") for model in models]
+    return "none" if not any(found) else "all" if all(found) else "some"
 
 
 def _tested(claim: Claim, finding: Finding, p_holm: float) -> Verdict:
@@ -76,9 +100,10 @@ def _tested(claim: Claim, finding: Finding, p_holm: float) -> Verdict:
 
 
 def _p(claim: Claim, p: float, p_holm: float, tested: int) -> str:
-    corrected = "" if p_holm == p else f", {p_holm:.2g} after Holm's correction over {tested} claims"
+    more = more_digits(lambda value, more: f"{value:.{2 + more}g}", p_holm, claim.p_below)
+    corrected = "" if p_holm == p else f", {p_holm:.{2 + more}g} after Holm's correction over {tested} claims"
     asked = "" if claim.over else "for less, with "
-    return f"p = {p:.2g}{corrected} (the claim asks {asked}p < {claim.p_below:g})"
+    return f"p = {p:.{2 + more}g}{corrected} (the claim asks {asked}p < {claim.p_below:g})"
 
 
 def _ended_before(moment: str, trials: Sequence[Row]) -> int:

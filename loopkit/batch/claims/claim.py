@@ -72,6 +72,25 @@ class Claim(BaseModel):
         return self
 
     @property
+    def vacuous(self) -> str | None:
+        """Why the terms say nothing, or less than they seem to; None if all is well.
+
+        A batch file with such a claim is refused. That is not for the claim to do: earlier logs hold some.
+        """
+        if self.other == self.arm and self.where | self.over_where == self.where:
+            return f"compares {self.arm} with itself: name another arm, or let over_where change something"
+        if self.p_below != Claim.model_fields["p_below"].default and self.over is None and self.under is None:
+            return f"has p_below {self.p_below:g}, but only over and under have a p: leave it out"
+        if self.measure != ACCURACY:
+            return None
+        for name, value in (("margin", self.margin), ("within", self.within)):
+            if value is not None and value >= 1:
+                return f"has a {name} of {value:g}, which no accuracy goes beyond: 0.05 are 5 points"
+        if self.at_least == 0 or self.at_most == 1:
+            return "has a bound that every accuracy keeps to: at_least must be above 0, at_most below 1"
+        return None
+
+    @property
     def other(self) -> str | None:
         """The arm that `arm` is compared with; None for a claim about one arm."""
         return next((arm for kind in COMPARED if (arm := getattr(self, kind)) is not None), None)

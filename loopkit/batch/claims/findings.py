@@ -28,15 +28,15 @@ class Finding:
     """None where p decides, together with the other claims of the batch."""
 
 
-def weigh(claim: Claim, trials: Sequence[Row]) -> Finding:
-    """Hold `trials`, rows all of which ran, against a claim."""
+def weigh(claim: Claim, trials: Sequence[Row], swaps: int) -> Finding:
+    """Hold `trials`, rows all of which ran, against a claim. `swaps` is the most that a permutation test looks at."""
     sides = sides_of(claim, trials)
     for side in sides:
         if side.rows and not side.tried:
             known = ", ".join(measures(trials))
             return _open(f"no trial of {side.name} has the measure {claim.measure}; there are {known}")
     if claim.other is not None:
-        return _compare(claim, *sides)
+        return _compare(claim, *sides, swaps)
     [side] = sides
     if not side.rows:
         return _open(f"{side.name} has 0 trials here")
@@ -55,15 +55,16 @@ def _interval(claim: Claim, side: Side) -> Finding:
     words = Words(measure=claim.measure, share=yes_or_no(side.values))
     if claim.at_least is not None:
         bound, limits = claim.at_least, (claim.at_least, None)
-        asked = f"be at least {words.level(bound)}"
+        asked = f"be at least {words.bound(bound)}"
     elif claim.at_most is not None:
         bound, limits = claim.at_most, (None, claim.at_most)
-        asked = f"be at most {words.level(bound)}"
+        asked = f"be at most {words.bound(bound)}"
     else:
         bound, limits = claim.equals, (claim.equals - claim.within, claim.equals + claim.within)
-        asked = f"lie within {words.level(bound)} ± {words.level(claim.within)}"
+        asked = f"lie within {words.bound(bound)} ± {words.bound(claim.within)}"
+    told = words.average(got, *(limit for limit in limits if limit is not None))
     return Finding(
-        said=f"{words.average(got)}{several(side.items)}{side.lacking}; the claim asks that the whole 95 % interval {asked}",
+        said=f"{told}{several(side.items)}{side.lacking}; the claim asks that the whole 95 % interval {asked}",
         n=got.n,
         effect=got.estimate - bound,
         verdict=_placed(got.low, got.high, *limits),
@@ -95,9 +96,13 @@ def _each(claim: Claim, side: Side) -> Finding:
     n, asked = len(side.tried), f"{claim.measure} {exactly(claim.equals)}"
     effect = fmean(side.values) - claim.equals
     others = [(key, one) for key, one in side.tried if one != claim.equals]
+    if not others and side.lacking:
+        return _open(
+            f"{asked} in {count(n, 'trial')}{side.lacking}, and the claim asks for it in every trial", n=n
+        )
     if not others:
         where = "the only trial" if n == 1 else f"each of {n} trials"
-        return Finding(said=f"{asked} in {where}{side.lacking}", n=n, effect=effect, verdict="supported")
+        return Finding(said=f"{asked} in {where}", n=n, effect=effect, verdict="supported")
     (item, seed), value = others[0]
     named = item if seed == "None" else f"{item} at seed {seed}"
     said = (
@@ -107,7 +112,7 @@ def _each(claim: Claim, side: Side) -> Finding:
     return Finding(said=said, n=n, effect=effect, verdict="contradicted")
 
 
-def _compare(claim: Claim, ours: Side, theirs: Side) -> Finding:
+def _compare(claim: Claim, ours: Side, theirs: Side, swaps: int) -> Finding:
     first, second = dict(ours.tried), dict(theirs.tried)
     if (len(first), len(second)) != (len(ours.tried), len(theirs.tried)):
         again = "ambiguous: an item was tried more than once on one side at the same seed; add to `where`"
@@ -121,13 +126,17 @@ def _compare(claim: Claim, ours: Side, theirs: Side) -> Finding:
     left, right = by_item(first, shared), by_item(second, shared)
     # Where the trials of each item agree with one another, the item has one outcome on either side.
     agreed = words.share and {*left, *right} <= {0, 1}
-    pair = mcnemar(left, right) if agreed else permutation(left, right)
+    pair = mcnemar(left, right) if agreed else permutation(left, right, resamples=swaps)
     found = f"{_same_items(len(left), len(shared))}{ours.lacking}{theirs.lacking}, {_told(claim, pair, left, right, words)}"
     if claim.same_as is not None:
         return _near(claim, pair, found, words)
-    exact = "exact " if agreed or pair.exact else ""
-    test = "McNemar" if agreed else "paired permutation test on the items' means,"
-    return Finding(said=f"{found}, {exact}{test}", n=pair.n, effect=pair.effect, p=pair.p)
+    if agreed:
+        test = "exact McNemar"
+    elif pair.exact:
+        test = "exact paired permutation test on the items' means,"
+    else:
+        test = f"paired permutation test on the items' means from {swaps:,} random swaps,"
+    return Finding(said=f"{found}, {test}", n=pair.n, effect=pair.effect, p=pair.p)
 
 
 def _same_items(items: int, trials: int) -> str:
@@ -158,9 +167,10 @@ def _near(claim: Claim, pair: Paired | PairedMeans, found: str, words: Words) ->
     if pair.low is None:
         why = "a single item gives" if pair.n == 1 else "differences that are all equal give"
         return _open(f"{found}, and {why} no interval", n=pair.n)
+    more = words.digits((pair.low, pair.high), (-claim.margin, claim.margin))
     return Finding(
-        said=f"{found} [{words.change(pair.low)}, {words.change(pair.high)}]; the claim asks that the whole 95 % interval "
-        f"lie within ± {words.level(claim.margin)}",
+        said=f"{found} [{words.change(pair.low, more)}, {words.change(pair.high, more)}]; the claim asks that the whole 95 % interval "
+        f"lie within ± {words.bound(claim.margin)}",
         n=pair.n,
         effect=pair.effect,
         verdict=_placed(pair.low, pair.high, -claim.margin, claim.margin),

@@ -1,11 +1,12 @@
 """Which trials a claim is about, and what they measure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from statistics import fmean
 from typing import Any
 
 from loopkit.batch.claims.claim import ACCURACY, Claim
-from loopkit.metrics import Estimate, Proportion, accuracy, clustered, mean
+from loopkit.metrics import Estimate, Proportion, accuracy, balanced, mean
 
 Row = Mapping[str, Any]
 Key = tuple[str, str]
@@ -84,16 +85,25 @@ def yes_or_no(values: Sequence[float]) -> bool:
 
 
 def average(values: Sequence[float], items: Sequence[str]) -> Proportion | Estimate:
-    """The share of yes, or the mean of numbers, with a 95 % interval. The item is the unit, wherever `items` repeat."""
-    repeated = len(set(items)) < len(items)
+    """The share of yes, or the mean of numbers, with a 95 % interval.
+
+    The item is the unit: where `items` repeat, each weighs the same, by the mean of its values, however often it was
+    tried. `n` counts the values.
+    """
+    if len(set(items)) == len(items):
+        return accuracy(sum(values), len(values)) if yes_or_no(values) else mean(values)
     if yes_or_no(values):
-        return clustered(values, items) if repeated else accuracy(sum(values), len(values))
-    return mean(values, items if repeated else None)
+        return balanced(values, items)
+    return replace(mean(_means(zip(items, values, strict=True))), n=len(values))
 
 
 def by_item(values: Mapping[Key, float], shared: Sequence[Key]) -> list[float]:
     """The mean over its seeds of each item, in order."""
+    return _means((key[0], values[key]) for key in shared)
+
+
+def _means(values: Iterable[tuple[str, float]]) -> list[float]:
     items: dict[str, list[float]] = {}
-    for item, seed in shared:
-        items.setdefault(item, []).append(values[item, seed])
+    for item, one in values:
+        items.setdefault(item, []).append(one)
     return [fmean(several) for several in items.values()]

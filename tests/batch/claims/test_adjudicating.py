@@ -106,3 +106,41 @@ def test_a_claim_that_no_log_declares_is_neither():
         [found] = adjudicate([claim], rows("ours", "cc"), declared)
         assert (found["declared"], found["seen"], found["post_hoc"]) == (None, None, None)
         assert found["digest"] == claim.digest
+
+
+# --- what else is told of a verdict ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [{"at_least": 0.1}, {"equals": 1}, {"over": "theirs"}, {"same_as": "theirs", "margin": 0.1}, {"at_least": 2, "measure": "depth"}],
+)  # fmt: skip
+def test_trials_that_could_not_run_are_told_whatever_is_claimed(terms):
+    trials = rows("ours", "ccc" + "e" * 99) + rows("theirs", "ccc")
+    [found] = adjudicate([Claim(id="x", says="s", arm="ours", **terms)], trials)
+    assert found["explained"].endswith("; 99 could not run")
+    [found] = adjudicate([Claim(id="x", says="s", arm="ours", **terms)], [one for one in trials if one["result"] != "error"])  # fmt: skip
+    assert "could not run" not in found["explained"]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "expected"),
+    [("simulated:a", "simulated:b", "all"), ("m", "simulated:b", "some"), ("simulated:a", "m", "some"), ("m", "n", "none")],
+)  # fmt: skip
+def test_simulated_is_about_both_sides(ours, theirs, expected):
+    trials = [row | {"model": ours} for row in rows("ours", "cw")]
+    trials += [row | {"model": theirs} for row in rows("theirs", "cw")]
+    assert adjudicate([over("ours", "theirs")], trials)[0]["simulated"] == expected
+
+
+def test_random_swaps_are_enough_for_holms_correction():
+    def depth(arm, add):
+        return [row | {"measures": {"depth": n % 5 + add}} for n, row in enumerate(rows(arm, "c" * 40))]
+
+    trials = depth("ours", 3.5) + depth("theirs", 0)
+    claims = [over("ours", "theirs", id=str(n), measure="depth", p_below=0.01) for n in range(10)]
+    for one in adjudicate(claims, trials):
+        assert one["verdict"] == "supported"
+        assert one["p"] == pytest.approx(1 / 20_001) and "from 20,000 random swaps" in one["explained"]
+    [alone] = adjudicate(claims[:1], trials)
+    assert alone["p"] == pytest.approx(1 / 10_000) and "from 9,999 random swaps" in alone["explained"]

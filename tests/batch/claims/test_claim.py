@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from loopkit.batch.claims import Claim
+from loopkit.batch.spec import BatchSpec
 
 
 def claim(**changes):
@@ -87,3 +88,44 @@ def test_kinds_with_the_same_value_differ():
     digests = {claim(**{kind: 0.5}).digest for kind in ("at_least", "at_most", "equals")}
     digests |= {claim(**{kind: "theirs"}).digest for kind in ("over", "under")}
     assert len(digests) == 5
+
+
+@pytest.mark.parametrize(
+    ("terms", "said"),
+    [
+        (
+            {"same_as": "theirs", "margin": 5},
+            "a margin of 5, which no accuracy goes beyond: 0.05 are 5 points",
+        ),
+        ({"equals": 0.5, "within": 1}, "a within of 1, which no accuracy goes beyond"),
+        ({"over": "ours"}, "compares ours with itself"),
+        (
+            {"over": "ours", "where": {"model": "m"}, "over_where": {"model": "m"}},
+            "compares ours with itself",
+        ),
+        ({"at_least": 0.5, "p_below": 0.01}, "has p_below 0.01, but only over and under have a p"),
+        ({"at_least": 0}, "a bound that every accuracy keeps to"),
+        ({"at_most": 1.0}, "a bound that every accuracy keeps to"),
+    ],
+)
+def test_terms_that_say_nothing_are_refused_in_a_batch_file_and_read_in_a_log(terms, said):
+    assert said in claim(**terms).vacuous
+    with pytest.raises(ValidationError, match=f"claim 'first' .*{said}"):
+        BatchSpec(experiment="e", notebook="n.ipynb", question="Why?", grid=[{}], claims=[claim(**terms)])
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        *KINDS,
+        {"over": "ours", "where": {"model": "m"}, "over_where": {"model": "n"}},
+        {"over": "ours", "over_where": {"model": "n"}},
+        {"over": "theirs", "p_below": 0.01},
+        {"at_least": 0.5, "p_below": 0.05},
+        {"at_least": 0, "measure": "depth"},
+        {"same_as": "theirs", "margin": 5, "measure": "depth"},
+    ],
+    ids=str,
+)
+def test_terms_that_say_something(terms):
+    assert claim(**terms).vacuous is None

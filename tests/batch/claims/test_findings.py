@@ -1,6 +1,7 @@
 """One claim: every verdict of every kind, with numbers that scipy computes once more from plain counts."""
 
 import random
+import re
 from itertools import product
 
 import numpy as np
@@ -146,7 +147,7 @@ def test_where_takes_a_value_or_one_of_a_list():
     trials = rows("ours", "ww", people=2) + rows("ours", "ccc", people=3) + rows("ours", "cccw", people=4)
 
     def counted(**where):
-        return alone(claim(at_least=0.5, where=where), trials)["explained"].partition(" ")[0]
+        return re.search(r"\d+/\d+", alone(claim(at_least=0.5, where=where), trials)["explained"])[0]
 
     assert counted() == "6/9"
     assert counted(people=3) == "3/3"
@@ -302,6 +303,17 @@ def test_equality_is_of_every_trial_and_the_first_that_differs_is_named():
         assert "the first is item-1 at seed 1: 0" in found["explained"]
 
 
+def test_equality_in_every_trial_is_not_shown_by_those_that_have_the_measure():
+    found = alone(claim(measure="depth", equals=2), measured("ours", [2, None, 2]))
+    assert (found["verdict"], found["n"]) == ("not supported", 2)
+    assert found["explained"] == (
+        "not tested: depth 2 in 2 trials (1 of 3 trials of ours have no depth), and the claim asks for it in every trial"
+    )
+    assert (
+        alone(claim(measure="depth", equals=2), measured("ours", [2, None, 3]))["verdict"] == "contradicted"
+    )
+
+
 def test_equality_is_exact():
     nearly = measured("ours", [0.3, 0.1 + 0.2])
     found = alone(claim(measure="depth", equals=0.3), nearly)
@@ -415,6 +427,23 @@ def test_repeating_every_trial_makes_no_bound_surer():
     assert alone(claim(at_least=0.1), rows("ours", "c") * 5)["explained"].startswith("not tested: ours has 5 trials on a single item")  # fmt: skip
 
 
+def test_an_item_that_was_tried_a_thousand_times_carries_no_bound():
+    easy, others = rows("ours", "c"), rows("ours", "w" * 11)[1:]
+    trials = [row | {"seed": seed} for row in easy for seed in range(1000)] + others
+    found = alone(claim(at_least=0.9), trials)
+    assert (found["verdict"], found["n"]) == ("contradicted", 1010)
+    assert found["effect"] == pytest.approx(1 / 11 - 0.9)
+    assert "9.1% " in found["explained"] and "1000/1010 in all over 11 items" in found["explained"]
+    deep = [
+        row | {"measures": {"depth": 5.0 if row["result"] == "correct" else n % 2}}
+        for n, row in enumerate(trials)
+    ]
+    found = alone(claim(measure="depth", at_least=4), deep)
+    low, high = t.interval(0.95, 10, np.mean([5] + [0, 1] * 5), sem([5] + [0, 1] * 5))
+    assert (found["verdict"], found["n"]) == ("contradicted", 1010)
+    assert f"[{low:.3g}, {high:.3g}], n = 1010 over 11 items" in found["explained"]
+
+
 def test_shares_of_items_are_compared_by_swapping_items():
     # Of three seeds ours is right at two more on five items, at one more on three, and at one less on the last.
     ours, theirs = "ccw" * 5 + "ccc" * 3 + "www", "www" * 5 + "ccw" * 3 + "cww"
@@ -445,3 +474,30 @@ def test_trials_of_other_arms_change_nothing(pairs, kind):
     trials = rows("ours", [a for a, _ in pairs]) + rows("theirs", [b for _, b in pairs])
     noise = rows("others", "cwcwe") + measured("our", [1.0])
     assert alone(claim(**kind), noise + trials) == alone(claim(**kind), trials)
+
+
+# --- words that do not contradict the verdict --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["at_least", "at_most"])
+@pytest.mark.parametrize("off", [-1e-5, 1e-5])
+def test_an_end_of_an_interval_does_not_read_like_a_bound_that_it_misses(kind, off):
+    interval = wilson(60, 100)
+    bound = (interval.low if kind == "at_least" else interval.high) + off
+    found = alone(claim(**{kind: bound}), rows("ours", "c" * 60 + "w" * 40))
+    low, high, asked = (
+        float(one) for one in re.findall(r"[\d.]+(?=%)", found["explained"].replace("95 %", ""))[1:]
+    )
+    held = low >= asked if kind == "at_least" else high <= asked
+    assert held == (found["verdict"] == "supported")
+
+
+def test_small_large_and_negative_zero_numbers():
+    large = alone(claim(measure="depth", at_most=999.7), measured("ours", [999.5, 999.7, 999.6]))
+    assert "mean depth 999.6 [999.4, 999.8]" in large["explained"] and "at most 999.7" in large["explained"]
+    nothing = alone(
+        claim(measure="depth", over="theirs"), measured("ours", [-0.0, 1.0]) + measured("theirs", [0.0, 1.0])
+    )
+    assert "difference +0, " in nothing["explained"]
+    small = alone(claim(measure="depth", at_least=0), measured("ours", [1e-6, 2e-6, 3e-6]))
+    assert "mean depth 2e-06 [-4.84e-07, 4.48e-06]" in small["explained"]
