@@ -12,6 +12,8 @@ from loopkit.judges.judging import PROBES, Judgement
 from loopkit.judges.labelled import Labelled
 from loopkit.metrics import Estimate, Proportion, accuracy, bootstrap, clustered, kappa, mean, spearman
 
+LEAST_OF_EACH = 5
+"""Accepted and rejected items that agreement takes: one of either would decide it alone."""
 BANDS = 5
 """Into how many equal bands scores are put for the weighted kappa."""
 
@@ -88,10 +90,11 @@ def measured(cases: Sequence[Case], threshold: float) -> dict[str, Estimate | Pr
     """Every number of a calibration with its 95 % interval, by name; None for what there are no data for."""
     decided = [case for case in cases if case.decided]
     accepts = [case.first.accepts(threshold) for case in decided]
+    wanted = [case.item.accept for case in decided]
     scored = [case for case in cases if case.first.score is not None]
     scores, labels = [case.first.score for case in scored], [case.item.score for case in scored]
     return {
-        "kappa": kappa(accepts, [case.item.accept for case in decided]) if decided else None,
+        "kappa": kappa(accepts, wanted) if min(map(wanted.count, (True, False))) >= LEAST_OF_EACH else None,
         "weighted": kappa(_bands(scores), _bands(labels), weights="quadratic") if scored else None,
         "spearman": spearman(scores, labels) if scored else None,
         "inflation": _mean([score - label for score, label in zip(scores, labels, strict=True)]),

@@ -150,7 +150,7 @@ async def test_a_broken_network_is_counted_and_scored_as_nothing():
 
 
 async def test_few_items_are_too_few_however_well_the_judge_does():
-    found = await measured(Biased(), ITEMS[:9])
+    found = await measured(Biased(), ITEMS[:18])
     assert not found.fit
     assert any("too few" in reason for reason in found.reasons)
     assert any("kappa" in reason and "20 are asked" in reason for reason in found.reasons)
