@@ -1,13 +1,26 @@
 """The experiment on judges: arms, outcomes, and what they make of the labelled texts."""
 
 import json
+from pathlib import Path
 
 import pytest
 
 from experiments.judging import Params, items, run, trials
 from experiments.judging.arms import make, make_judge
-from loopkit.judges import Labelled, load_labelled
+from loopkit.judges import Calibration, Labelled, load_labelled
 from loopkit.models.simulated import POLICIES, policy
+
+PAGE = Path(__file__).parents[3] / "experiments" / "judging" / "README.md"
+
+
+def test_the_recorded_calibration_stands_on_the_page():
+    recorded = Calibration.from_dict(
+        json.loads((PAGE.parent / "calibration.json").read_text(encoding="utf-8"))
+    )
+    page = PAGE.read_text(encoding="utf-8")
+    for one in recorded.measures:
+        assert f"| {one.name} | {one.n} | {one.estimate:.3f} | " in page
+    assert not recorded.fit and all(f"- {reason}" in page for reason in recorded.reasons)
 
 
 async def counted(tmp_path, arm, model, **more):
