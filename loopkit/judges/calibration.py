@@ -94,7 +94,8 @@ class Calibration:
 
     def _title(self) -> str:
         label = f"{self.judge.removeprefix('simulated:')} (simulated)" if self.simulated else self.judge
-        return f"{label}: {len(self.items)} items, each judged {self.repeats} times, accepted from {self.threshold:g}"
+        times = "once" if self.repeats == 1 else f"{self.repeats} times"
+        return f"{label}: {len(self.items)} items, each judged {times}, accepted from {self.threshold:g}"
 
     def _rows(self) -> list[tuple[str, ...]]:
         rows = []
