@@ -40,14 +40,15 @@ def ledger_df(*folders: str | Path, history: bool = False) -> "pd.DataFrame":
     """One row per claim and batch at or below `folders` (default: `runs` and `experiments`, those that are there).
 
     The columns: experiment, batch, claim (its id); verdict, `since` when it stands (ISO 8601) and the `changes` that led
-    to it ("not supported → supported", with "(restated)" where the claim's words or terms were changed, at the end where no verdict has followed yet); how many
-    `entries` there are; n (trials, or the items of a comparison), p, `p_holm` after Holm's correction over the batch's
-    claims, and effect; whether the batch was `complete`, and whether `none`, `some` or `all` models that the
-    claim is about are `simulated` (in the log of an earlier loopkit: of those of its `arm`); whether the claim was `declared` (when, ISO 8601) after trials that it is about were on record (`post_hoc`, and how
-    many it had `seen`; None where an earlier loopkit did not say), and the `digest` of its terms; state (`finished`; `running` or `interrupted`, when the verdict is of an earlier
-    time, or missing; `withdrawn`, when the batch was begun again without the claim; `recorded`, for a formal result;
-    `damaged`, with the `problem`); source, the batch's folder or the result's file; and what it `says`,
-    or said at its latest verdict.
+    to it ("not supported → supported", with "(restated)" where the claim's words or terms were changed, at the end where
+    no verdict has followed yet); how many `entries` there are; n (trials, or the items of a comparison), p, `p_holm` after
+    Holm's correction over the batch's claims, and effect; whether the batch was `complete`, and whether `none`, `some` or
+    `all` models that the claim is about are `simulated` (an earlier loopkit only told when all are); `post_hoc`, whether the
+    claim was `declared` (when, ISO 8601) after trials that it is about were on record, how many it had `seen`, and the
+    `digest` of its terms (None where an earlier loopkit did not say); state (`finished`; `running` or `interrupted`, when the
+    verdict is of an earlier time, or missing; `withdrawn`, when the batch was begun again without the claim; `recorded`,
+    for a formal result; `damaged`, with the `problem`); source, the batch's folder or the result's file; and what it
+    `says`, or said at its latest verdict.
 
     With `history` one row per entry instead, oldest first: its time, verdict and numbers, whether the claim was
     `restated`, what it said then, and the command and version of loopkit that it comes from.
@@ -214,7 +215,12 @@ def _entry(found: Row, summary: Row, *, restated: bool) -> Row:
         **{key: found[key] for key in ("verdict", "n", "p", "effect")},
         **{key: found.get(key) for key in LATER},
         "complete": summary["complete"],
-        "simulated": found.get("simulated") or simulated(found["models"]),
+        "simulated": found.get("simulated") or _all_or_none(found["models"]),
         "command": provenance.get("command"),
         "loopkit": provenance.get("loopkit"),
     }
+
+
+def _all_or_none(models: list[str]) -> str:
+    """An earlier loopkit did not tell which models a claim's other side had, nor always which its own."""
+    return "all" if simulated(models) == "all" else "none"
