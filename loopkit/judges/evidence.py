@@ -26,7 +26,7 @@ _SPEAKS = re.compile(
         (
             rf"\b(?:notes?|messages?|instructions?|reminders?|hints?|attention|nota|recado|aviso)[ ,:]+(?:to|for|ao|[àa]|para [oa]s?) (?:the |any |all |every )?(?:\w+ )?{_JUDGE}\b",
             rf"\b{_JUDGE}\b[^.!?\n]{{0,60}}\b(?:must|should|shall|please|will|deve)\b[^.!?\n]{{0,60}}\b(?:scores?|grades?|marks?|ratings?|accept|approve|nota)\b",
-            rf"\b(?:you are|act as|as) (?:now )?(?:an? |the )?{_JUDGE}\b",
+            rf"\b(?:you are|act as) (?:now )?(?:an? |the )?{_JUDGE}\b|\bas (?:an?|the) {_JUDGE},? you\b",
             rf"\b(?:give|award|assign|rate|score|grade|mark|d[êe]|atribua) {_WORK}\b[^.!?\n]{{0,50}}?\b{_TOP}",
             rf"\b(?:give|award|assign|d[êe]|atribua|(?:answer|respond)[^.!?\n]{{0,40}}? with) (?:an? |the )?(?:score of )?{_TOP}",
             rf"\b(?:score|grade|rating|mark|nota) (?:is|was|must be|should be|[ée]) (?:{_TOP}|the (?:maximum|highest|best))",

@@ -25,6 +25,7 @@ HARMLESS = [
     "Rate limits are 10/10 seconds.",
     "Graders are people; they grade on curves.",
     "The score is the mean of five numbers.",
+    "Take a small model as the judge, and a person as an evaluator.",
     "Dê um nome claro ao arquivo. A nota fiscal fica em anexo.",
 ]
 
