@@ -103,7 +103,7 @@ def test_the_summary_is_one_small_event_with_verdicts(tmp_path, make_batch):
     assert claim == {
         "id": "half", "verdict": "not supported", "n": 2, "p": None, "p_holm": None, "effect": 0.0, "models": ["m"],
         "digest": Claim(**CLAIM).digest, "declared": read_batch(tmp_path).declared[claim["digest"]],
-        "seen": 0, "post_hoc": False,
+        "seen": 0, "post_hoc": False, "simulated": "none",
     }  # fmt: skip
     assert (first["n"], first["errors"], first["complete"]) == (2, 1, True)
     assert first["provenance"]["loopkit"] == "0.1.0" and second["claims"] == first["claims"]

@@ -211,7 +211,13 @@ def test_claims_of_the_summary(done):
 
 def test_what_is_printed_when_piped(done):
     batch, said = done
-    for words in ("Who is what?", "accuracy", "oracle (simulated)", "SUPPORTED  It knows.", "CONTRADICTED"):
+    for words in (
+        "Who is what?",
+        "accuracy",
+        "oracle (simulated)",
+        "SUPPORTED, simulated  It knows.",
+        "CONTRADICTED",
+    ):
         assert words in said.stdout
     assert f"report: {batch.out / 'report.html'}" in said.stdout
     assert "\x1b" not in said.stdout
