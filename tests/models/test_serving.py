@@ -66,6 +66,7 @@ async def test_a_server_that_was_killed_is_missed_and_started_anew(tmp_path, mon
         monkeypatch.setenv(serving.ADDRESS, server.address())
         model = EmbeddedModel()
         os.kill(server.pid, signal.SIGKILL)
+        os.waitid(os.P_PID, server.pid, os.WEXITED | os.WNOWAIT)  # a busy machine takes its time to end it
         with pytest.raises(ModelAPIError, match="the server at http.* is gone"):
             await Agent(model).run(QUESTIONS[0])
         monkeypatch.setenv(serving.ADDRESS, server.address())
